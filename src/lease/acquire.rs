@@ -1,0 +1,114 @@
+//! Getting a lease (specification, section 8): a sandbox that runs, with its workspace and a marker
+//! by which a later resume knows it again. Either a lease comes back or the sandbox is removed, or
+//! the error names it.
+
+use uuid::Uuid;
+
+use super::release::timeout_of;
+use crate::config::{Config, unique_lines};
+use crate::error::{ConfigFault, ConfigField, Desired, Failure};
+use crate::http::{Bound, Client, CreateSandbox, SandboxId};
+use crate::registry::Registry;
+use crate::text::Text;
+
+/// Where a lease's files are in its sandbox.
+pub const WORKSPACE: &str = "/paperclip-workspace";
+/// The folder that hosts leave out when they export the workspace.
+const RUNTIME: &str = "/paperclip-workspace/.paperclip-runtime";
+/// The file that holds the lease's marker.
+const MARKER: &str = "/paperclip-workspace/.paperclip-runtime/.paperclip-createos-lease";
+/// Lets everything out; as one rule among others it would undo them.
+const ANYWHERE: &str = "*";
+
+/// What the caller asks for, beyond the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wishes {
+    /// Whose image to use, where the configuration has one for it.
+    pub adapter: Option<Text>,
+    /// The run's own egress rules; `None` for one that is no string.
+    pub allow_fqdns: Vec<Option<Text>>,
+    pub allow_cidrs: Vec<Option<Text>>,
+    /// There is an issue or a workspace that a reused lease would serve.
+    pub reusable: bool,
+}
+
+/// What a lease is acquired with: decided before the first request, recorded in its metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub rootfs: Option<Text>,
+    pub egress: Vec<Text>,
+    /// Seconds. `None`: the provider never pauses it by itself.
+    pub auto_pause_after_seconds: Option<u32>,
+}
+
+impl Plan {
+    /// Brings the configuration and the caller's wishes together.
+    pub fn new(config: &Config, wishes: &Wishes) -> Result<Self, Failure> {
+        let own = config.egress_allowlist.iter().cloned().map(Some);
+        let granted = wishes.allow_fqdns.iter().chain(&wishes.allow_cidrs).cloned();
+        let mut egress = unique_lines(own.chain(granted)).ok_or(Failure::Config {
+            field: ConfigField::NetworkEgress,
+            fault: ConfigFault::NetworkEgressEntry,
+        })?;
+        if egress.len() > 1 {
+            let anywhere = Text::from(ANYWHERE);
+            egress.retain(|rule| *rule != anywhere);
+        }
+        Ok(Self {
+            rootfs: config.rootfs_for(wishes.adapter.as_ref()).cloned(),
+            egress,
+            auto_pause_after_seconds: config
+                .auto_pause_after_seconds
+                .filter(|_| config.reuse_lease && wishes.reusable),
+        })
+    }
+}
+
+/// A sandbox that is ready for work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acquired {
+    pub sandbox: SandboxId,
+    /// 36 characters of `0-9a-f-`, random.
+    pub marker: String,
+}
+
+/// Creates a sandbox and prepares it, within the configuration's timeout. A shutdown gives it up.
+pub async fn acquire(registry: &Registry, client: &Client, plan: Plan) -> Result<Acquired, Failure> {
+    let config = client.config();
+    let bound = timeout_of(config).and_cancelled_by(registry.ending().clone());
+    let request = CreateSandbox {
+        name: format!("createos-lease-{}", Uuid::new_v4().simple()),
+        shape: config.shape.clone(),
+        rootfs: plan.rootfs,
+        region: config.region.clone(),
+        egress: plan.egress,
+        auto_pause_after_seconds: plan.auto_pause_after_seconds,
+    };
+    let sandbox = client.create_sandbox(&request, bound.clone()).await?;
+    match prepare(client, &sandbox, bound).await {
+        Ok(marker) => Ok(Acquired { sandbox, marker }),
+        Err(failure) => Err(remove(client, &sandbox, failure).await),
+    }
+}
+
+/// Brings a new sandbox to running, makes its workspace and leaves the marker there.
+async fn prepare(client: &Client, sandbox: &SandboxId, bound: Bound) -> Result<String, Failure> {
+    client.transition(sandbox, Desired::Running, bound.clone()).await?;
+    let script = format!("mkdir -p -- '{WORKSPACE}' '{RUNTIME}'");
+    let made = client.exec(sandbox, "/bin/bash", &["-lc", &script], bound.clone()).await?;
+    if !made.succeeded() {
+        return Err(Failure::WorkspaceUnprepared);
+    }
+    let marker = Uuid::new_v4().hyphenated().to_string();
+    client.upload(sandbox, MARKER, marker.clone().into(), bound).await?;
+    Ok(marker)
+}
+
+/// Removes what could not be prepared. The first failure surfaces, unless the sandbox may still be
+/// there: then the error has to name it.
+async fn remove(client: &Client, sandbox: &SandboxId, failure: Failure) -> Failure {
+    match client.destroy_sandbox(sandbox, timeout_of(client.config())).await {
+        Ok(()) => failure,
+        Err(_) => Failure::SetupUnconfirmed { sandbox_id: sandbox.as_str().to_owned() },
+    }
+}

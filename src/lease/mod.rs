@@ -1,0 +1,4 @@
+//! What happens to a lease: it is acquired, and released.
+
+pub mod acquire;
+pub mod release;

@@ -1,0 +1,104 @@
+//! Giving a lease back (specification, section 5).
+//!
+//! ```text
+//! begin (JavaScript's thread, one tick)         run (the runtime)
+//! mark closing -> abort every call      ->      wait for the calls, bounded
+//!                                                 |
+//!                              +------------------+-----------------+
+//!                              v                  v                 v
+//!                          destroy: DELETE     pause: to paused   keep warm: no request
+//!                              |                  |                 |
+//!                              +------------------+-----------------+
+//!                                                 v
+//!                                     lift the closing mark, always
+//! ```
+
+use std::sync::Arc;
+
+use crate::clock::{millis, now};
+use crate::config::Config;
+use crate::error::{Desired, Failure};
+use crate::http::{Bound, Client, SandboxId};
+use crate::registry::{CallId, Closing, Drain, Registry};
+use crate::scope::ScopeKey;
+
+/// What becomes of the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It is removed, and with it everything that runs in it, for every account.
+    Destroy,
+    /// It is brought to `paused`, to be resumed later.
+    Pause,
+    /// It stays as it is: the provider pauses it by its own idle timer.
+    KeepWarm,
+}
+
+impl Ending {
+    /// Steps 5 and 6: what the request, the configuration and the idle timer that the lease was
+    /// acquired with make of a release. `recorded_auto_pause` is whether the lease's metadata
+    /// carries the very value of the configuration; without it the provider would never pause a
+    /// sandbox left warm, so that is destroyed.
+    pub fn decide(destroy: bool, config: &Config, recorded_auto_pause: bool) -> Self {
+        match config.auto_pause_after_seconds {
+            _ if destroy || !config.reuse_lease => Self::Destroy,
+            None => Self::Pause,
+            Some(_) if recorded_auto_pause => Self::KeepWarm,
+            Some(_) => Self::Destroy,
+        }
+    }
+}
+
+/// A release that has begun: its scope is closing until this is dropped.
+#[derive(Debug)]
+pub struct Release {
+    closing: Closing,
+    drain: Drain,
+    ending: Ending,
+}
+
+impl Release {
+    /// Marks the scope closing and names the calls that must be aborted before anything else
+    /// happens on this thread.
+    pub fn begin(
+        registry: &Registry,
+        scope: &ScopeKey,
+        ending: Ending,
+    ) -> Result<(Self, Vec<CallId>), Failure> {
+        let (closing, calls, drain) = registry.close(scope, ending == Ending::Destroy)?;
+        Ok((Self { closing, drain, ending }, calls))
+    }
+
+    /// Waits for the calls, then does what the ending says. `lease_id` is the provider's id as the
+    /// host kept it; one that no provider gives fails here, after the calls were stopped.
+    pub async fn run(self, client: Client, lease_id: &str) -> Result<(), Failure> {
+        let Self { closing, drain, ending } = self;
+        let settled = drain.wait().await;
+        let (registry, scope) = (closing.registry(), closing.scope());
+        if ending == Ending::Destroy {
+            let sandbox = SandboxId::parse(lease_id)?;
+            client.destroy_sandbox(&sandbox, timeout_of(client.config())).await?;
+            registry.destroyed(&scope.lease);
+            return Ok(());
+        }
+        if !settled {
+            registry.bound_passed(scope);
+        }
+        if registry.is_unconfirmed(scope) {
+            return Err(Failure::Unconfirmed);
+        }
+        if ending == Ending::KeepWarm {
+            return Ok(());
+        }
+        let sandbox = SandboxId::parse(lease_id)?;
+        let bound = timeout_of(client.config());
+        match client.transition(&sandbox, Desired::Paused, bound).await {
+            Err(failure) if !failure.is_not_found() => Err(failure),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A fresh deadline: the configuration's timeout from now.
+pub fn timeout_of(config: &Arc<Config>) -> Bound {
+    Bound::until(now() + millis(config.timeout_ms))
+}

@@ -1,0 +1,334 @@
+//! Which calls run under which lease, and which leases are closing or unconfirmed
+//! (specification, sections 4 and 5).
+//!
+//! Invariants, which the tests assert by number after every action:
+//!
+//! 1. A call is in exactly one scope, and a scope's `running` is the number of its calls.
+//! 2. A call that has settled is nowhere: not among the calls, not in its scope, not among the
+//!    deadlines.
+//! 3. A scope with nothing to remember is not stored, nor is a lease without scopes and destroys.
+//! 4. No call begins in a scope that is closing, is unconfirmed or belongs to a lease being
+//!    destroyed, nor in a registry that is shut down.
+//! 5. `closing` and `destroying` are the number of living [`Closing`] guards that cover them.
+//! 6. A waiter for a scope is woken when its last call settles, and by nothing else.
+//!
+//! One lock, held for a few map operations, never across an await and never while JavaScript runs.
+
+mod deadlines;
+mod drain;
+mod marks;
+mod timer;
+
+pub use drain::{Closing, Drain};
+pub use marks::{Event, Marks};
+pub use timer::OnDeadline;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Instant, millis, now};
+use crate::error::Failure;
+use crate::runtime;
+use crate::scope::{LeaseKey, ScopeKey};
+use deadlines::Deadlines;
+
+/// One running call. Unique within a registry, in the order in which calls began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(u64);
+
+/// What a scope looks like from outside (`leaseState`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseState {
+    Open,
+    Closing,
+    Unconfirmed,
+    Shutdown,
+}
+
+impl LeaseState {
+    /// As JavaScript sees it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closing => "closing",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// The calls and marks of one driver. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Guards everything below it in `State`.
+    state: Mutex<State>,
+    /// Woken when an earlier deadline than the timer's was added, and when the registry goes.
+    timer: Arc<Notify>,
+    /// Woken when a release has ended; shutdown waits for those under way.
+    released: Notify,
+    /// Cancelled by shutdown, and when the JavaScript environment ends: what is being acquired is
+    /// given up and removed.
+    ending: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    leases: HashMap<LeaseKey, Lease>,
+    calls: HashMap<u64, Call>,
+    deadlines: Deadlines,
+    next: u64,
+    releases: u32,
+    shut_down: bool,
+    timer_runs: bool,
+}
+
+#[derive(Debug, Default)]
+struct Lease {
+    /// Destroys under way; they close every scope of the lease, those of other accounts too.
+    destroying: u32,
+    scopes: Vec<Scope>,
+}
+
+#[derive(Debug)]
+struct Scope {
+    account: Box<str>,
+    marks: Marks,
+    calls: Vec<u64>,
+    /// There when somebody waits for the last call to settle.
+    drained: Option<Arc<Notify>>,
+}
+
+#[derive(Debug)]
+struct Call {
+    scope: ScopeKey,
+    /// Where its scope lists it.
+    place: usize,
+    deadline: Instant,
+    /// The configuration's timeout, which bounds how long a release waits; milliseconds.
+    config_timeout: u32,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Registry {
+    /// A registry without calls.
+    pub fn new() -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::default(),
+                timer: Arc::default(),
+                released: Notify::new(),
+                ending: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// Whether a call may begin: check 3 of section 4 alone.
+    pub fn admit(&self, scope: &ScopeKey) -> Result<(), Failure> {
+        if self.lock().admits(scope) { Ok(()) } else { Err(Failure::Closing) }
+    }
+
+    /// Registers a call, which ends by [`Registry::settle`]. `on_deadline` is told when it has run
+    /// for `timeout` milliseconds.
+    pub fn begin(
+        &self,
+        scope: ScopeKey,
+        timeout: u32,
+        config_timeout: u32,
+        on_deadline: &OnDeadline,
+    ) -> Result<CallId, Failure> {
+        let mut state = self.lock();
+        if !state.admits(&scope) {
+            return Err(Failure::Closing);
+        }
+        let starter = if state.timer_runs {
+            None
+        } else {
+            Some(runtime::handle().ok_or(Failure::NoRuntime)?)
+        };
+        let sequence = state.next;
+        state.next += 1;
+        let deadline = now() + millis(timeout);
+        let place = {
+            let entry = state.scope(&scope);
+            entry.marks = entry.marks.after(Event::Begin).map_err(|_| Failure::Closing)?;
+            entry.calls.push(sequence);
+            entry.calls.len() - 1
+        };
+        state.calls.insert(sequence, Call { scope, place, deadline, config_timeout });
+        let wake = state.deadlines.insert((deadline, sequence));
+        state.timer_runs = true;
+        drop(state);
+        match starter {
+            Some(runtime) => timer::start(&runtime, &self.shared, on_deadline),
+            None if wake => self.shared.timer.notify_one(),
+            None => {}
+        }
+        Ok(CallId(sequence))
+    }
+
+    /// Removes a call whose work has settled. By identity: a call that is gone stays gone, and no
+    /// other is touched.
+    pub fn settle(&self, call: CallId, cleanup_failed: bool) {
+        let mut state = self.lock();
+        let Some(Call { scope: key, place, deadline, .. }) = state.calls.remove(&call.0) else {
+            return;
+        };
+        state.deadlines.remove((deadline, call.0));
+        let scope = state.scope(&key);
+        scope.calls.swap_remove(place);
+        let moved = scope.calls.get(place).copied();
+        scope.marks =
+            scope.marks.after(Event::Settle { cleanup_failed }).unwrap_or(scope.marks);
+        let drained = if scope.calls.is_empty() { scope.drained.take() } else { None };
+        if let Some(moved) = moved.and_then(|moved| state.calls.get_mut(&moved)) {
+            moved.place = place;
+        }
+        state.forget(&key.lease);
+        drop(state);
+        if let Some(drained) = drained {
+            drained.notify_waiters();
+        }
+    }
+
+    /// Whether the call has not settled.
+    pub fn runs(&self, call: CallId) -> bool {
+        self.lock().calls.contains_key(&call.0)
+    }
+
+    /// The state of a scope as `leaseState` tells it.
+    pub fn state(&self, scope: &ScopeKey) -> LeaseState {
+        let state = self.lock();
+        if state.shut_down {
+            return LeaseState::Shutdown;
+        }
+        let (marks, destroying) = state.marks(scope);
+        if destroying || marks.closing > 0 {
+            LeaseState::Closing
+        } else if marks.unconfirmed {
+            LeaseState::Unconfirmed
+        } else {
+            LeaseState::Open
+        }
+    }
+
+    /// Whether the scope's cleanup is unconfirmed.
+    pub fn is_unconfirmed(&self, scope: &ScopeKey) -> bool {
+        self.lock().marks(scope).0.unconfirmed
+    }
+
+    /// A release for reuse gave up waiting: nobody can vouch for what still runs.
+    pub fn bound_passed(&self, scope: &ScopeKey) {
+        let mut state = self.lock();
+        let entry = state.scope(scope);
+        entry.marks = entry.marks.after(Event::BoundPassed).unwrap_or(entry.marks);
+    }
+
+    /// The provider confirmed that the sandbox is gone, for whichever account.
+    pub fn destroyed(&self, lease: &LeaseKey) {
+        let mut state = self.lock();
+        if let Some(entry) = state.leases.get_mut(lease) {
+            for scope in &mut entry.scopes {
+                scope.marks = scope.marks.after(Event::Destroyed).unwrap_or(scope.marks);
+            }
+        }
+        state.forget(lease);
+    }
+
+    /// Cancelled by shutdown and by the environment's end.
+    pub fn ending(&self) -> &CancellationToken {
+        &self.shared.ending
+    }
+
+    /// The environment has ended, and with it every call's code: nothing will settle any more, so
+    /// all count as settled, and the timer goes.
+    pub fn abandon(&self) {
+        let calls: Vec<u64> = {
+            let mut state = self.lock();
+            state.shut_down = true;
+            state.calls.keys().copied().collect()
+        };
+        for call in calls {
+            self.settle(CallId(call), false);
+        }
+        self.shared.ending.cancel();
+        self.shared.timer.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.lock()
+    }
+}
+
+impl Shared {
+    /// A panic while the lock was held cannot have left the maps half changed in a way that
+    /// matters more than refusing every later call would, so poisoning is passed over.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.timer.notify_one();
+    }
+}
+
+impl State {
+    fn admits(&self, scope: &ScopeKey) -> bool {
+        let (marks, destroying) = self.marks(scope);
+        !self.shut_down && !destroying && marks.admits()
+    }
+
+    /// The scope's marks, and whether its lease is being destroyed.
+    fn marks(&self, key: &ScopeKey) -> (Marks, bool) {
+        let Some(lease) = self.leases.get(&key.lease) else {
+            return (Marks::default(), false);
+        };
+        let marks = lease.scopes.iter().find(|scope| scope.account == key.account);
+        (marks.map(|scope| scope.marks).unwrap_or_default(), lease.destroying > 0)
+    }
+
+    /// The scope's entry, made when there is none.
+    fn scope(&mut self, key: &ScopeKey) -> &mut Scope {
+        if !self.leases.contains_key(&key.lease) {
+            self.leases.insert(key.lease.clone(), Lease::default());
+        }
+        let Some(lease) = self.leases.get_mut(&key.lease) else {
+            unreachable!("the lease's entry was made above")
+        };
+        let place = lease.scopes.iter().position(|scope| scope.account == key.account);
+        let place = place.unwrap_or_else(|| {
+            lease.scopes.push(Scope {
+                account: key.account.clone(),
+                marks: Marks::default(),
+                calls: Vec::new(),
+                drained: None,
+            });
+            lease.scopes.len() - 1
+        });
+        &mut lease.scopes[place]
+    }
+
+    /// Drops what there is nothing to remember of (invariant 3).
+    fn forget(&mut self, key: &LeaseKey) {
+        if let Some(lease) = self.leases.get_mut(key) {
+            lease.scopes.retain(|scope| !scope.marks.is_default() || scope.drained.is_some());
+            if lease.scopes.is_empty() && lease.destroying == 0 {
+                self.leases.remove(key);
+            }
+        }
+    }
+}

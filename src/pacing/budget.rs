@@ -55,7 +55,9 @@ impl Budget {
         if self.taken() < LIMIT {
             return Turn::Go;
         }
-        self.ended.front().map_or(Turn::NotUntilOneEnds, |ended| Turn::NotUntil(*ended + HOLD))
+        self.ended
+            .front()
+            .map_or(Turn::NotUntilOneEnds, |ended| Turn::NotUntil(*ended + HOLD))
     }
 
     /// A request departs. Only after `Turn::Go`.
@@ -67,7 +69,10 @@ impl Budget {
     /// Its exchange ended at `now`: it cannot arrive later than that.
     pub fn end(&mut self, now: Instant) {
         debug_assert!(self.ongoing > 0, "an exchange ends once");
-        debug_assert!(self.ended.back().is_none_or(|last| *last <= now), "invariant 2");
+        debug_assert!(
+            self.ended.back().is_none_or(|last| *last <= now),
+            "invariant 2"
+        );
         self.ongoing -= 1;
         self.ended.push_back(now);
     }

@@ -66,9 +66,16 @@ impl Gate {
         let mut places = lock(&self.places);
         let number = places.next_number;
         places.next_number += 1;
-        places.queue.push_back(Waiter { number, wake: Arc::clone(&wake) });
+        places.queue.push_back(Waiter {
+            number,
+            wake: Arc::clone(&wake),
+        });
         drop(places);
-        Ticket { gate: Arc::clone(self), number, wake }
+        Ticket {
+            gate: Arc::clone(self),
+            number,
+            wake,
+        }
     }
 
     /// The provider asked for quiet (a 429 with `Retry-After`): nothing departs before `moment`.
@@ -129,7 +136,11 @@ impl Ticket {
 
     fn step(&self) -> Step {
         let mut places = lock(&self.gate.places);
-        if places.queue.front().is_none_or(|front| front.number != self.number) {
+        if places
+            .queue
+            .front()
+            .is_none_or(|front| front.number != self.number)
+        {
             return Step::Wait;
         }
         match places.decide(now()) {
@@ -139,7 +150,10 @@ impl Ticket {
                 places.budget.depart();
                 places.queue.pop_front();
                 places.wake_front();
-                Step::Departed(Slot { gate: Arc::clone(&self.gate), sent: true })
+                Step::Departed(Slot {
+                    gate: Arc::clone(&self.gate),
+                    sent: true,
+                })
             }
         }
     }
@@ -149,7 +163,10 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut places = lock(&self.gate.places);
         // A ticket that has departed is in the queue no more.
-        if let Ok(at) = places.queue.binary_search_by_key(&self.number, |waiter| waiter.number) {
+        if let Ok(at) = places
+            .queue
+            .binary_search_by_key(&self.number, |waiter| waiter.number)
+        {
             places.queue.remove(at);
             if at == 0 {
                 places.wake_front();

@@ -1,0 +1,112 @@
+//! What ends an operation early: cancellations, a deadline, or nothing.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Instant;
+use crate::error::Failure;
+
+/// The end that an operation may not outlive. The default one is endless.
+#[derive(Debug, Clone, Default)]
+pub struct Bound {
+    cancels: Vec<CancellationToken>,
+    deadline: Option<Instant>,
+}
+
+/// Which end came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// One of the tokens was cancelled.
+    Cancelled,
+    /// The deadline passed.
+    DeadlinePassed,
+}
+
+impl Ended {
+    /// The failure JavaScript sees. `sent`: whether the provider may have seen the request.
+    pub fn failure(self, sent: bool) -> Failure {
+        match self {
+            Self::Cancelled => Failure::Aborted { sent },
+            Self::DeadlinePassed => Failure::TimedOut { sent },
+        }
+    }
+}
+
+impl Bound {
+    /// Ends at `deadline`.
+    pub fn until(deadline: Instant) -> Self {
+        Self {
+            cancels: Vec::new(),
+            deadline: Some(deadline),
+        }
+    }
+
+    /// Ends when `token` is cancelled.
+    pub fn cancelled_by(token: CancellationToken) -> Self {
+        Self {
+            cancels: vec![token],
+            deadline: None,
+        }
+    }
+
+    /// Also ends when `token` is cancelled.
+    #[must_use]
+    pub fn and_cancelled_by(mut self, token: CancellationToken) -> Self {
+        self.cancels.push(token);
+        self
+    }
+
+    /// Also ends at `deadline`, if that comes first.
+    #[must_use]
+    pub fn and_until(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(
+            self.deadline
+                .map_or(deadline, |earlier| earlier.min(deadline)),
+        );
+        self
+    }
+
+    /// Whether the deadline comes before `moment`.
+    pub fn passes_before(&self, moment: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| deadline < moment)
+    }
+
+    /// Runs `operation` to its end or to this one's, whichever comes first. An end that has come
+    /// already wins over an operation that could finish at once, so nothing starts after it.
+    pub async fn run<F: Future>(&self, operation: F) -> Result<F::Output, Ended> {
+        tokio::select! {
+            biased;
+            () = self.cancelled() => Err(Ended::Cancelled),
+            () = self.deadline_passed() => Err(Ended::DeadlinePassed),
+            output = operation => Ok(output),
+        }
+    }
+
+    async fn cancelled(&self) {
+        let mut waits: Vec<_> = self
+            .cancels
+            .iter()
+            .map(|token| Box::pin(token.cancelled()))
+            .collect();
+        poll_fn(|context| {
+            if waits
+                .iter_mut()
+                .any(|wait| wait.as_mut().poll(context).is_ready())
+            {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    async fn deadline_passed(&self) {
+        match self.deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The provider's HTTP API (specification, section 6).
+//!
+//! * `api`, `transition`: what the lifecycle asks for, typed.
+//! * `client`: one request: its turn, its bound, its 429s.
+//! * `request`, `outgoing`, `body`: what goes out and what comes back.
+//! * `answer`, `fields`: reading JSON as `JSON.parse` would, and nothing more than is needed.
+//! * `address`, `classify`, `id`, `bound`: the pure rules in between.
+//! * `transport`, `tls`, `proxy`, `environment`: connections.
+
+mod address;
+mod answer;
+mod api;
+mod body;
+mod bound;
+mod classify;
+mod client;
+mod environment;
+mod fields;
+mod id;
+mod outgoing;
+mod proxy;
+mod request;
+mod tls;
+mod transition;
+mod transport;
+
+pub use api::CreateSandbox;
+pub use bound::Bound;
+pub use client::Client;
+pub use id::SandboxId;
+// What a JavaScript caller's own requests need.
+#[cfg_attr(
+    not(feature = "binding"),
+    allow(unused_imports, reason = "the binding's part")
+)]
+pub use {
+    answer::JsonAnswer,
+    api::{ExecResult, Sandbox},
+    body::{Answer, AnswerBody},
+    bound::Ended,
+    request::{Body, BodySender, ByteStream, Request, StreamBroken},
+    reqwest::Method,
+};

@@ -28,7 +28,8 @@ export async function exec(world, sandbox, context) {
   if (streaming && world.switches.execStream404) throw new HttpFailure(404, "not found");
 
   const started = performance.now();
-  const token = world.token(sandbox.id, `exec_${ulid()}`);
+  const id = `exec_${ulid()}`;
+  const token = world.token(sandbox.id, id);
   const launch = await /** @type {import("./isolation.mjs").Guest} */ (sandbox.guest).prepare({
     cmd,
     args,
@@ -36,6 +37,7 @@ export async function exec(world, sandbox, context) {
     env: { ...sandbox.settings.envs, ...env, CREATEOS_GUEST: token },
   });
   if ("error" in launch) return notStarted(launch.error, started, streaming);
+  world.sandboxes.requireRunning(sandbox);
 
   const child = spawn(launch.file, launch.args, { cwd: launch.cwd, env: launch.env, detached: true, stdio: "pipe" });
   const { pid } = child;
@@ -45,6 +47,8 @@ export async function exec(world, sandbox, context) {
   }
   world.watchdog.add(pid);
   sandbox.execGroups.add(pid);
+  world.log.record({ type: "process:start", id, sandboxId: sandbox.id, pid, at: performance.now() });
+  child.once("exit", () => world.log.record({ type: "process:exit", id, sandboxId: sandbox.id, pid, at: performance.now() }));
   child.on("error", () => {});
   child.stdin.on("error", () => {});
   child.stdin.end(world.switches.execStdin ? stdin : "");

@@ -48,9 +48,9 @@ export async function create(world, sandbox, { body }) {
   if (cwd !== undefined && (typeof cwd !== "string" || !cwd.startsWith("/"))) throw new HttpFailure(400, "cwd must be absolute", { field: "cwd" });
   const request = { cmd, args: parseStrings(body["args"], "args"), cwd, env: parseCommandEnv(body["env"], sandbox.settings.envs), pty };
   const managed = new Managed(world, sandbox, request);
-  sandbox.processes.set(managed.id, managed);
   if (cmd === "createos:synthetic") startSynthetic(managed, request.args);
   else await managed.start();
+  sandbox.processes.set(managed.id, managed);
   return { status: 201, data: managed.view() };
 }
 

@@ -46,6 +46,8 @@ export class Managed extends EventEmitter {
   synthetic;
   #world;
   #sandbox;
+  /** @type {NodeJS.Timeout|undefined} */
+  #look;
 
   /**
    * @param {import("./world.mjs").World} world
@@ -85,6 +87,7 @@ export class Managed extends EventEmitter {
       this.#failed(launch.error);
       return;
     }
+    this.#world.sandboxes.requireRunning(this.#sandbox);
     const child = spawn(launch.file, launch.args, { cwd: launch.cwd, env: launch.env, detached: true, stdio: "pipe" });
     this.child = child;
     child.stdin.on("error", () => {});
@@ -176,11 +179,18 @@ export class Managed extends EventEmitter {
     this.#changed();
   }
 
-  /** @param {number} [wait] */
-  #lookAtTree(wait = 5) {
+  /**
+   * Looks until the tree is gone. A process in the middle of a fork or an exec escapes one scan, hence two.
+   * @param {number} [wait]
+   * @param {boolean} [again] the scan before found nobody
+   */
+  #lookAtTree(wait = 4, again = false) {
     if (this.treeExited || !this.leaderExited) return;
-    if (members(this.#tree()).length > 0) {
-      setTimeout(() => this.#lookAtTree(Math.min(wait * 2, 100)), wait).unref();
+    clearTimeout(this.#look);
+    const empty = members(this.#tree()).length === 0;
+    if (!empty || !again) {
+      const pause = empty ? 4 : wait;
+      this.#look = setTimeout(() => this.#lookAtTree(empty ? wait : Math.min(wait * 2, 100), empty), pause);
       return;
     }
     this.treeExited = true;
@@ -249,13 +259,13 @@ export class Managed extends EventEmitter {
       await this.wait("tree", graceMs, new AbortController().signal);
     }
     if (!this.treeExited && (await killAll(this.#tree()))) {
-      await this.wait("leader", 5_000, new AbortController().signal);
-      this.#lookAtTree();
+      await this.wait("tree", 5_000, new AbortController().signal);
     }
   }
 
   /** The sandbox is gone, and this with it. */
   lost() {
+    clearTimeout(this.#look);
     this.child?.stdin?.destroy();
     this.child?.stdout?.destroy();
     this.child?.stderr?.destroy();

@@ -110,9 +110,11 @@ export function signalAll(membership, signal) {
  */
 export async function killAll(membership, { timeoutMs = 10_000 } = {}) {
   const end = performance.now() + timeoutMs;
-  for (let wait = 2; ; wait = Math.min(wait * 2, 50)) {
+  // One in the middle of a fork or an exec escapes a scan: nobody twice in a row is the proof.
+  for (let wait = 2, empty = 0; ; wait = Math.min(wait * 2, 50)) {
     const alive = members(membership);
-    if (alive.length === 0) return true;
+    empty = alive.length === 0 ? empty + 1 : 0;
+    if (empty >= 2) return true;
     if (performance.now() > end) return false;
     for (const { pid } of alive) send(pid, "SIGKILL");
     await new Promise((resolve) => setTimeout(resolve, wait));

@@ -26,8 +26,9 @@ function terminal(parent) {
     try {
       const stat = readFileSync(`/proc/${name}/stat`, "latin1");
       if (Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]) !== parent) continue;
-      const tty = readlinkSync(`/proc/${name}/fd/0`);
-      if (tty.startsWith("/dev/pts/")) return { tty, group: Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[5]) };
+      // Seen from outside a sandbox's root, the same terminal has a longer name.
+      const tty = /\/dev\/pts\/\d+$/.exec(readlinkSync(`/proc/${name}/fd/0`))?.[0];
+      if (tty !== undefined) return { tty, group: Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[5]) };
     } catch {
       // It ended meanwhile.
     }

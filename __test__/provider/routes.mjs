@@ -5,7 +5,6 @@ import { exec } from "./exec.mjs";
 import { download, upload } from "./files.mjs";
 import * as lifecycle from "./lifecycle-routes.mjs";
 import * as processes from "./process-routes.mjs";
-import { HttpFailure } from "./reply.mjs";
 
 /** @typedef {import("./types.mjs").Context} Context */
 /** @typedef {import("./types.mjs").Reply} Reply */
@@ -44,7 +43,7 @@ function route(name, target, handle, extra = {}) {
 function guest(handle, stream = true) {
   return async (world, context) => {
     const sandbox = world.sandboxes.find(context.params["id"] ?? "", context.owner);
-    if (sandbox.status !== "running") throw new HttpFailure(409, `sandbox is ${sandbox.status}`, { field: "status" });
+    world.sandboxes.requireRunning(sandbox);
     const connection = { cut: context.cut, stream };
     sandbox.connections.add(connection);
     world.sandboxes.touch(sandbox);

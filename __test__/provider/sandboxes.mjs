@@ -93,6 +93,11 @@ export class SandboxStore extends EventEmitter {
     return sandbox;
   }
 
+  /** Between admission and the start of a command the state may have changed. @param {Sandbox} sandbox */
+  requireRunning(sandbox) {
+    if (sandbox.status !== "running") throw new HttpFailure(409, `sandbox is ${sandbox.status}`, { field: "status" });
+  }
+
   /** @param {string} owner */
   nameTaken(owner, /** @type {string} */ name) {
     return [...this.all.values()].some((one) => one.owner === owner && one.settings.name === name && !isTerminal(one.status));

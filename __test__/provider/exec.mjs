@@ -1,8 +1,8 @@
 // One-off commands: the provider contract, section 8. Buffered, or as an NDJSON stream with heartbeats.
 
-import { spawn } from "node:child_process";
 import { StringDecoder } from "node:string_decoder";
 
+import { start } from "./isolation.mjs";
 import { killAll, send } from "./proctree.mjs";
 import { HttpFailure } from "./reply.mjs";
 import { ulid } from "./sandboxes.mjs";
@@ -39,18 +39,13 @@ export async function exec(world, sandbox, context) {
   if ("error" in launch) return notStarted(launch.error, started, streaming);
   world.sandboxes.requireRunning(sandbox);
 
-  const child = spawn(launch.file, launch.args, { cwd: launch.cwd, env: launch.env, detached: true, stdio: "pipe" });
+  const child = start(launch);
+  if (typeof child === "string") return notStarted(child, started, streaming);
   const { pid } = child;
-  if (pid === undefined) {
-    const error = await new Promise((resolve) => child.once("error", (failure) => resolve(failure.message)));
-    return notStarted(error, started, streaming);
-  }
   world.watchdog.add(pid);
   sandbox.execGroups.add(pid);
   world.log.record({ type: "process:start", id, sandboxId: sandbox.id, pid, at: performance.now() });
   child.once("exit", () => world.log.record({ type: "process:exit", id, sandboxId: sandbox.id, pid, at: performance.now() }));
-  child.on("error", () => {});
-  child.stdin.on("error", () => {});
   child.stdin.end(world.switches.execStdin ? stdin : "");
   const closed = new Promise((/** @type {(code: number) => void} */ resolve) => {
     child.once("close", (code, killedBy) => resolve(code ?? 128 + (signalNumbers[killedBy ?? ""] ?? 0)));
@@ -60,7 +55,8 @@ export async function exec(world, sandbox, context) {
     if (!send(-pid, /** @type {any} */ (0))) sandbox.execGroups.delete(pid);
   });
   const gone = () => {
-    if (world.switches.execKillOnDisconnect) void killAll({ token, leaders: [pid] });
+    // A pause cuts the connection too, but the frozen command is to go on after the resume.
+    if (world.switches.execKillOnDisconnect && sandbox.status === "running") void killAll({ token, leaders: [pid] });
   };
   signal.addEventListener("abort", gone);
   void over.finally(() => signal.removeEventListener("abort", gone));
@@ -77,7 +73,7 @@ function notStarted(error, started, streaming) {
 }
 
 /**
- * @param {import("node:child_process").ChildProcessWithoutNullStreams} child
+ * @param {import("./isolation.mjs").Started} child
  * @param {Promise<number>} closed
  * @param {number} started
  * @returns {Promise<import("./types.mjs").Reply>}
@@ -99,7 +95,7 @@ async function buffered(child, closed, started) {
 }
 
 /**
- * @param {import("node:child_process").ChildProcessWithoutNullStreams} child
+ * @param {import("./isolation.mjs").Started} child
  * @param {Promise<number>} closed
  * @param {number} heartbeatMs
  * @returns {import("./types.mjs").Reply}

@@ -34,8 +34,6 @@ export async function upload(world, sandbox, { query, req }) {
   const parent = await kind(folder);
   if (parent === undefined && world.switches.missingParent === "reject") throw new HttpFailure(400, "parent directory does not exist", { field: "path" });
   if (parent !== undefined && !parent.isDirectory()) throw new HttpFailure(400, "parent is not a directory", { field: "path" });
-  const tooLarge = () => new HttpFailure(413, "file too large", { field: "file", headers: { connection: "close" } });
-  if (Number(req.headers["content-length"] ?? 0) > world.fileLimitBytes) throw tooLarge();
   try {
     await mkdir(folder, { recursive: true });
   } catch {
@@ -49,9 +47,10 @@ export async function upload(world, sandbox, { query, req }) {
       async function* (/** @type {AsyncIterable<Buffer>} */ source) {
         for await (const chunk of source) {
           received += chunk.length;
-          if (received > world.fileLimitBytes) throw tooLarge();
-          yield chunk;
+          // What is too much is read and dropped: a client that is cut off never sees the refusal.
+          if (received <= world.fileLimitBytes) yield chunk;
         }
+        if (received > world.fileLimitBytes) throw new HttpFailure(413, "file too large", { field: "file" });
       },
       createWriteStream(temporary, { mode: 0o644 }),
     );

@@ -38,6 +38,9 @@ done
 exec chroot "$root" /bin/sh -c 'echo ready; exec cat >/dev/null'
 `;
 
+// Private: nothing mounted inside may ever show outside, where directories are removed recursively.
+const privately = ["--mount", "--propagation", "private"];
+
 /** @typedef {{kind: "namespace", user: boolean, unshare: string, nsenter: string}|{kind: "rewrite"}} Isolation */
 
 /** @type {Isolation|undefined} */
@@ -61,7 +64,7 @@ function detect() {
   const root = mkdtempSync(path.join(realpathSync(tmpdir()), "createos-probe-"));
   try {
     for (const user of process.getuid?.() === 0 ? [false, true] : [true]) {
-      const probe = spawnSync(unshare, [...(user ? ["--map-root-user"] : []), "--mount", "/bin/sh", "-c", holderScript, "sh", root], {
+      const probe = spawnSync(unshare, [...(user ? ["--map-root-user"] : []), ...privately, "/bin/sh", "-c", holderScript, "sh", root], {
         input: "",
         encoding: "utf8",
         timeout: 10_000,
@@ -99,12 +102,35 @@ function isExecutable(file) {
  */
 /** @typedef {{file: string, args: string[], cwd: string, env: Record<string,string>}} Launch */
 
+/** @typedef {import("node:child_process").ChildProcessWithoutNullStreams & {pid: number}} Started */
+
+/**
+ * Starts a command in a process group of its own.
+ * @param {Launch} launch
+ * @returns {Started|string} why it could not be started
+ */
+export function start({ file, args, cwd, env }) {
+  /** @type {import("node:child_process").ChildProcessWithoutNullStreams} */
+  let child;
+  try {
+    child = spawn(file, args, { cwd, env, detached: true, stdio: "pipe" });
+  } catch (error) {
+    // Arguments that are too long, say, throw instead of being told by an event.
+    return error instanceof Error ? error.message : "cannot be started";
+  }
+  child.on("error", () => {});
+  child.stdin.on("error", () => {});
+  return child.pid === undefined ? `exec ${JSON.stringify(file)} failed` : /** @type {Started} */ (child);
+}
+
 /** One sandbox's file system as commands see it. */
 export class Guest {
   /** @type {import("node:child_process").ChildProcess|undefined} */
   #holder;
-  /** @type {Promise<void>} */
-  #ready;
+  /** @type {Promise<void>|undefined} */
+  #entered;
+  #onGroup;
+  #closed = false;
 
   /**
    * @param {string} root
@@ -114,23 +140,27 @@ export class Guest {
   constructor(root, isolation, onGroup) {
     this.root = root;
     this.isolation = isolation;
-    this.#ready = this.#start(onGroup);
-    this.#ready.catch(() => {});
+    this.#onGroup = onGroup;
   }
 
-  /** @param {(group: number) => void} onGroup */
-  async #start(onGroup) {
+  /** Makes the directories that every guest has. */
+  async prepareDirectories() {
     await Promise.all(initialDirectories.map((name) => mkdir(path.join(this.root, name), { recursive: true })));
+  }
+
+  /** Makes the namespace, at the first command. */
+  async #enter() {
     if (this.isolation.kind === "rewrite") return;
+    if (this.#closed) throw new HttpFailure(409, "sandbox is gone", { field: "status" });
     const { unshare, user } = this.isolation;
-    const holder = spawn(unshare, [...(user ? ["--map-root-user"] : []), "--mount", "/bin/sh", "-c", holderScript, "sh", this.root], {
+    const holder = spawn(unshare, [...(user ? ["--map-root-user"] : []), ...privately, "/bin/sh", "-c", holderScript, "sh", this.root], {
       stdio: ["pipe", "pipe", "ignore"],
       detached: true,
       cwd: "/",
       env: { PATH: guestPath },
     });
     this.#holder = holder;
-    if (holder.pid !== undefined) onGroup(holder.pid);
+    if (holder.pid !== undefined) this.#onGroup(holder.pid);
     holder.stdin?.on("error", () => {});
     holder.unref();
     await new Promise((resolve, reject) => {
@@ -141,11 +171,6 @@ export class Guest {
     for (const pipe of [holder.stdin, holder.stdout]) {
       if (pipe && "unref" in pipe && typeof pipe.unref === "function") pipe.unref();
     }
-  }
-
-  /** Resolves when commands can start. */
-  get ready() {
-    return this.#ready;
   }
 
   /** The holder's process, which is none of the guest's. */
@@ -159,6 +184,7 @@ export class Guest {
   }
 
   close() {
+    this.#closed = true;
     this.#holder?.stdin?.destroy();
     this.#holder?.kill("SIGKILL");
   }
@@ -169,7 +195,8 @@ export class Guest {
    * @returns {Promise<Launch|{error: string}>}
    */
   async prepare(command) {
-    await this.#ready;
+    this.#entered ??= this.#enter();
+    await this.#entered;
     const cwd = await resolveInside(this.root, command.cwd);
     if (!this.#isVisible(cwd, command.cwd, false)) return { error: `chdir ${command.cwd}: no such file or directory` };
     const searched = command.env["PATH"] ?? guestPath;

@@ -45,7 +45,7 @@ export async function create(world, { body, owner, effects }) {
   if (world.sandboxes.nameTaken(owner, settings.name)) throw new HttpFailure(409, "name is in use", { field: "name" });
   const started = performance.now();
   const sandbox = await world.sandboxes.add(owner, settings, "creating");
-  world.sandboxes.startGuest(sandbox);
+  await world.sandboxes.startGuest(sandbox);
   sandbox.stuck = effects.some((effect) => effect.type === "stuck");
   if (sandbox.stuck) return { data: createdView(sandbox, world.switches) };
   if (world.delays.create > 0) await new Promise((resolve) => setTimeout(resolve, world.delays.create));

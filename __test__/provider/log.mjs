@@ -24,13 +24,11 @@ export class EventLog extends EventEmitter {
   /** @param {ProviderEvent} event */
   record(event) {
     this.events.push(event);
-    if (this.events.length > this.#limit) {
-      this.#dropped += 1;
-      this.events.shift();
-    }
+    // Trimmed by the thousand: shifting a long array at every event would cost more than the event.
+    if (this.events.length > this.#limit + 1000) this.#dropped += this.events.splice(0, 1000).length;
     if (event.type === "request:start") {
       this.requests.push(event.request);
-      if (this.requests.length > this.#limit) this.requests.shift();
+      if (this.requests.length > this.#limit + 1000) this.requests.splice(0, 1000);
     }
     this.emit(event.type, event);
     this.emit("event", event);

@@ -1,9 +1,9 @@
 // Managed processes: the provider contract, section 9. A process outlives the connections to it; its output is kept in
 // a journal; its tree is the leader, its group, and whatever descends from it.
 
-import { spawn } from "node:child_process";
 import { EventEmitter } from "node:events";
 
+import { start } from "./isolation.mjs";
 import { Journal } from "./journal.mjs";
 import { killAll, members, send, signalAll } from "./proctree.mjs";
 import { ptyCommand } from "./pty.mjs";
@@ -22,7 +22,7 @@ import { ulid } from "./sandboxes.mjs";
 /** Emits "change" whenever leader, tree or state changes. */
 export class Managed extends EventEmitter {
   id = `proc_${ulid()}`;
-  /** @type {import("node:child_process").ChildProcess|undefined} */
+  /** @type {import("./isolation.mjs").Started|undefined} */
   child;
   /** @type {"starting"|"running"|"terminating"|"exited"|"failed"} */
   state = "starting";
@@ -88,11 +88,12 @@ export class Managed extends EventEmitter {
       return;
     }
     this.#world.sandboxes.requireRunning(this.#sandbox);
-    const child = spawn(launch.file, launch.args, { cwd: launch.cwd, env: launch.env, detached: true, stdio: "pipe" });
+    const child = start(launch);
+    if (typeof child === "string") {
+      this.#failed(child);
+      return;
+    }
     this.child = child;
-    child.stdin.on("error", () => {});
-    child.on("error", (error) => this.#failed(error.message));
-    if (child.pid === undefined) return;
     this.pid = child.pid;
     this.#world.watchdog.add(child.pid);
     this.state = "running";

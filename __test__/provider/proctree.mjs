@@ -1,8 +1,8 @@
 // Which operating system processes belong to a sandbox or to a managed process, and signals to all of them.
 //
 // Membership is found through /proc, since a child may leave its group with setsid: an environment token that every
-// command inherits, the process group and session of the leader, descendants of any member, and, when the sandbox has
-// a root of its own, that root. Without /proc only the process groups are left.
+// command inherits, the process group and session of the leader, descendants of any member, and for a whole sandbox its
+// root, or without a root of its own the working directory. Without /proc only the process groups are left.
 
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
@@ -10,7 +10,8 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
  * @typedef {object} Membership
  * @property {string} token text to look for in the environment
  * @property {Iterable<number>} leaders process groups (and sessions) that belong
- * @property {string|undefined} [root] root directory that belongs
+ * @property {string|undefined} [root] whoever has this root directory belongs
+ * @property {string|undefined} [folder] whoever works below this directory belongs
  * @property {Iterable<number>} [except] processes that do not count
  */
 
@@ -34,7 +35,7 @@ function liveProcesses() {
 }
 
 /** @param {Membership} membership @returns {Stat[]} */
-export function members({ token, leaders, root, except = [] }) {
+export function members({ token, leaders, root, folder, except = [] }) {
   const groups = new Set(leaders);
   const skip = new Set(except);
   skip.add(process.pid);
@@ -48,6 +49,7 @@ export function members({ token, leaders, root, except = [] }) {
     // Kernel threads and the like have an idle state and no environment; reading it is cheap enough to try them all.
     else if (state !== "I" && read(`/proc/${pid}/environ`)?.includes(token)) inside.add(pid);
     else if (root !== undefined && link(`/proc/${pid}/root`) === root) inside.add(pid);
+    else if (folder !== undefined && link(`/proc/${pid}/cwd`)?.startsWith(`${folder}/`)) inside.add(pid);
   }
   for (let grew = true; grew; ) {
     grew = false;

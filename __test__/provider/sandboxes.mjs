@@ -120,8 +120,9 @@ export class SandboxStore extends EventEmitter {
   }
 
   /** @param {Sandbox} sandbox */
-  startGuest(sandbox) {
+  async startGuest(sandbox) {
     sandbox.guest = new Guest(sandbox.directory, this.#world.isolation, (group) => this.#world.watchdog.add(group));
+    await sandbox.guest.prepareDirectories();
   }
 
   /** Everything alive in a sandbox. @param {Sandbox} sandbox @param {boolean} withHolder */
@@ -131,6 +132,7 @@ export class SandboxStore extends EventEmitter {
       token: this.#world.token(sandbox.id),
       leaders: [...sandbox.execGroups, ...[...sandbox.processes.values()].flatMap((one) => one.groups()), ...(withHolder && holder ? [holder] : [])],
       root: sandbox.guest?.ownRoot,
+      folder: sandbox.guest?.ownRoot === undefined ? sandbox.directory : undefined,
       except: withHolder || holder === undefined ? [] : [holder],
     };
   }
@@ -245,9 +247,8 @@ export class SandboxStore extends EventEmitter {
   async erase(sandbox) {
     clearTimeout(sandbox.idle);
     clearTimeout(sandbox.transition);
-    await sandbox.guest?.ready.catch(() => {});
-    await killAll(this.membership(sandbox, true));
     sandbox.guest?.close();
+    await killAll(this.membership(sandbox, true));
     for (const one of sandbox.processes.values()) one.lost();
     await rm(sandbox.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   }
@@ -271,7 +272,7 @@ export class SandboxStore extends EventEmitter {
   async copyInto(source, copy, paused) {
     // System directories are only mounted inside the namespace, so the directory holds the sandbox's own files alone.
     await cp(source.directory, copy.directory, { recursive: true, verbatimSymlinks: true, force: true });
-    this.startGuest(copy);
+    await this.startGuest(copy);
     this.later(copy, this.#world.delays.resume, () => this.apply(copy, paused ? "copiedPaused" : "copied"));
   }
 }

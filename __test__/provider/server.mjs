@@ -164,9 +164,9 @@ async function readJson(req, entry) {
   let size = 0;
   for await (const chunk of req) {
     size += chunk.length;
-    if (size > jsonLimit) throw new HttpFailure(413, "body too large");
-    chunks.push(chunk);
+    if (size <= jsonLimit) chunks.push(chunk);
   }
+  if (size > jsonLimit) throw new HttpFailure(413, "body too large");
   const text = Buffer.concat(chunks).toString("utf8");
   if (text.trim() === "") return {};
   try {

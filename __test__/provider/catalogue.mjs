@@ -6,7 +6,16 @@ export const shapes = [
   { id: "s-1vcpu-256mb", vcpu: 1, mem_mib: 256, default_disk_mib: 10 * gib },
   { id: "s-0.25vcpu-512mb", vcpu: 1, mem_mib: 512, default_disk_mib: 10 * gib, cpu_quota_pct: 25 },
   { id: "s-0.5vcpu-1gb", vcpu: 1, mem_mib: gib, default_disk_mib: 10 * gib, cpu_quota_pct: 50 },
-  ...[[1, 1], [1, 2], [2, 2], [2, 4], [4, 4], [4, 8], [8, 8], [8, 16]].map(([vcpu = 1, mem = 1]) => ({
+  ...[
+    [1, 1],
+    [1, 2],
+    [2, 2],
+    [2, 4],
+    [4, 4],
+    [4, 8],
+    [8, 8],
+    [8, 16],
+  ].map(([vcpu = 1, mem = 1]) => ({
     id: `s-${vcpu}vcpu-${mem}gb`,
     vcpu,
     mem_mib: mem * gib,

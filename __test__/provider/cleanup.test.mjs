@@ -12,7 +12,8 @@ import { members } from "./proctree.mjs";
 import { startProvider } from "./index.mjs";
 import { caller, idOf, provide } from "./support.mjs";
 
-const stubborn = "trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; while :; do sleep 300; done' & echo up; while :; do sleep 300; done";
+const stubborn =
+  "trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; while :; do sleep 300; done' & echo up; while :; do sleep 300; done";
 
 test("close ends processes that ignore signals, and is idempotent", async () => {
   const provider = await startProvider();
@@ -45,23 +46,30 @@ test("destroying a sandbox ends what runs in it, even with an emptied environmen
   expect(members({ token: `${provider.runToken}/${idOf(box)}/`, leaders: [], root: directory })).toEqual([]);
 });
 
-test.each(/** @type {const} */ (["SIGKILL", "SIGTERM", "stdin"]))("a provider process ended by %s leaves nothing", async (way) => {
-  const child = spawn(process.execPath, [fileURLToPath(new URL("main.mjs", import.meta.url))], { stdio: ["pipe", "pipe", "inherit"] });
-  const ended = new Promise((resolve) => child.once("exit", resolve));
-  const line = await new Promise((resolve) => child.stdout.once("data", (chunk) => resolve(JSON.parse(String(chunk)))));
-  expect(line.event).toBe(`listening ${line.url}`);
-  const api = caller(/** @type {any} */ ({ url: line.url, apiKey: line.key }));
-  const box = await api.create();
-  await api.spawn(box, stubborn);
-  const { stdout } = await api.bash(box, "echo $CREATEOS_GUEST");
-  const token = stdout.split("/")[0];
-  const base = await homeOf(idOf(box));
-  if (way === "stdin") child.stdin.end();
-  else child.kill(way);
-  await ended;
-  await removed(base);
-  expect(members({ token, leaders: [] })).toEqual([]);
-});
+test.each(/** @type {const} */ (["SIGKILL", "SIGTERM", "stdin"]))(
+  "a provider process ended by %s leaves nothing",
+  async (way) => {
+    const child = spawn(process.execPath, [fileURLToPath(new URL("main.mjs", import.meta.url))], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    const line = await new Promise((resolve) =>
+      child.stdout.once("data", (chunk) => resolve(JSON.parse(String(chunk)))),
+    );
+    expect(line.event).toBe(`listening ${line.url}`);
+    const api = caller(/** @type {any} */ ({ url: line.url, apiKey: line.key }));
+    const box = await api.create();
+    await api.spawn(box, stubborn);
+    const { stdout } = await api.bash(box, "echo $CREATEOS_GUEST");
+    const token = stdout.split("/")[0];
+    const base = await homeOf(idOf(box));
+    if (way === "stdin") child.stdin.end();
+    else child.kill(way);
+    await ended;
+    await removed(base);
+    expect(members({ token, leaders: [] })).toEqual([]);
+  },
+);
 
 /** The directory of the provider that has a sandbox. @param {string} id */
 async function homeOf(id) {

@@ -77,10 +77,14 @@ export async function followSynthetic(managed, plan, after, sink) {
   const middle = ',"stream":"stdout","data_base64":"';
   const payload = Buffer.alloc(frameBytes, "0123456789abcdefghijklmnopqrstuvwxyz .,\n");
   /** @param {Buffer} content */
-  const frame = (content) => Buffer.concat([Buffer.from(head + " ".repeat(digits) + middle, "latin1"), encodeTail(content)]);
+  const frame = (content) =>
+    Buffer.concat([Buffer.from(head + " ".repeat(digits) + middle, "latin1"), encodeTail(content)]);
   const full = frame(payload);
   const perBatch = Math.max(1, Math.floor((512 * 1024) / full.length));
-  const batches = Array.from({ length: 4 }, () => ({ buffer: Buffer.concat(Array(perBatch).fill(full)), free: Promise.resolve() }));
+  const batches = Array.from({ length: 4 }, () => ({
+    buffer: Buffer.concat(Array(perBatch).fill(full)),
+    free: Promise.resolve(),
+  }));
   let seq = after + 1;
   const last = bytes % frameBytes === 0 ? frames : frames - 1;
   for (let turn = 0; seq <= last && !sink.signal.aborted; turn += 1) {

@@ -8,7 +8,16 @@ import { HttpFailure } from "./reply.mjs";
 import { ulid } from "./sandboxes.mjs";
 import { parseCommandEnv, parseStrings } from "./view.mjs";
 
-const signalNumbers = /** @type {Record<string, number>} */ ({ SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGABRT: 6, SIGKILL: 9, SIGSEGV: 11, SIGPIPE: 13, SIGTERM: 15 });
+const signalNumbers = /** @type {Record<string, number>} */ ({
+  SIGHUP: 1,
+  SIGINT: 2,
+  SIGQUIT: 3,
+  SIGABRT: 6,
+  SIGKILL: 9,
+  SIGSEGV: 11,
+  SIGPIPE: 13,
+  SIGTERM: 15,
+});
 
 /**
  * @param {import("./world.mjs").World} world
@@ -45,7 +54,9 @@ export async function exec(world, sandbox, context) {
   world.watchdog.add(pid);
   sandbox.execGroups.add(pid);
   world.log.record({ type: "process:start", id, sandboxId: sandbox.id, pid, at: performance.now() });
-  child.once("exit", () => world.log.record({ type: "process:exit", id, sandboxId: sandbox.id, pid, at: performance.now() }));
+  child.once("exit", () =>
+    world.log.record({ type: "process:exit", id, sandboxId: sandbox.id, pid, at: performance.now() }),
+  );
   child.stdin.end(world.switches.execStdin ? stdin : "");
   const closed = new Promise((/** @type {(code: number) => void} */ resolve) => {
     child.once("close", (code, killedBy) => resolve(code ?? 128 + (signalNumbers[killedBy ?? ""] ?? 0)));
@@ -88,7 +99,11 @@ async function buffered(child, closed, started) {
   const exitCode = await closed;
   return {
     data: {
-      result: { stdout: Buffer.concat(stdout).toString("utf8"), stderr: Buffer.concat(stderr).toString("utf8"), exit_code: exitCode },
+      result: {
+        stdout: Buffer.concat(stdout).toString("utf8"),
+        stderr: Buffer.concat(stderr).toString("utf8"),
+        exit_code: exitCode,
+      },
       exec_ms: performance.now() - started,
     },
   };

@@ -11,7 +11,11 @@ export class ConnectionTaken extends Error {}
 function phase(effect) {
   if (effect.type === "lostReply") return "after";
   if ("when" in effect && effect.when !== undefined) return effect.when;
-  return effect.type === "patch" || effect.type === "wrongId" || effect.type === "treeAlive" || effect.type === "envelope" || effect.type === "invalidJson"
+  return effect.type === "patch" ||
+    effect.type === "wrongId" ||
+    effect.type === "treeAlive" ||
+    effect.type === "envelope" ||
+    effect.type === "invalidJson"
     ? "after"
     : "before";
 }
@@ -62,7 +66,11 @@ async function runEffect(effect, context, rule, reply, provider) {
     case "redirect":
       return { status: effect.status ?? 302, headers: { location: effect.location }, raw: "" };
     case "hugeError":
-      return { status: effect.status ?? 500, headers: { "content-type": "text/plain" }, stream: filler(effect.bytes ?? 64 * 1024 * 1024) };
+      return {
+        status: effect.status ?? 500,
+        headers: { "content-type": "text/plain" },
+        stream: filler(effect.bytes ?? 64 * 1024 * 1024),
+      };
     case "echoError":
       return echo(effect.status ?? 400, context);
     case "call":
@@ -75,7 +83,11 @@ async function runEffect(effect, context, rule, reply, provider) {
       provider.guestPause(context.entry.sandboxId ?? "");
       return undefined;
     case "invalidJson":
-      return { status: 200, headers: { "content-type": "application/json" }, raw: effect.body ?? '{"status":"success","data":{' };
+      return {
+        status: 200,
+        headers: { "content-type": "application/json" },
+        raw: effect.body ?? '{"status":"success","data":{',
+      };
     case "envelope":
       return envelope(effect.variant, reply);
     case "patch":
@@ -96,7 +108,11 @@ function statusReply({ status, body, headers = {} }) {
     const html = typeof body === "string" && body.trimStart().startsWith("<");
     return { status, headers: { "content-type": html ? "text/html" : "application/json", ...headers }, raw: body };
   }
-  const shape = body ?? (status >= 500 ? { status: "error", message: "injected", code: status } : { status: "fail", data: { reason: "injected" } });
+  const shape =
+    body ??
+    (status >= 500
+      ? { status: "error", message: "injected", code: status }
+      : { status: "fail", data: { reason: "injected" } });
   const raw = status === 204 || status === 304 ? "" : JSON.stringify(shape);
   return { status, headers: { "content-type": "application/json", ...headers }, raw };
 }
@@ -105,7 +121,8 @@ function statusReply({ status, body, headers = {} }) {
 function filler(bytes) {
   return async (/** @type {import("./types.mjs").Sink} */ sink) => {
     const block = Buffer.alloc(64 * 1024, "x");
-    for (let left = bytes; left > 0 && !sink.signal.aborted; left -= block.length) await sink.write(block.subarray(0, left));
+    for (let left = bytes; left > 0 && !sink.signal.aborted; left -= block.length)
+      await sink.write(block.subarray(0, left));
   };
 }
 
@@ -117,8 +134,15 @@ function filler(bytes) {
  */
 function echo(status, { req, body }) {
   const text = JSON.stringify({ headers: req.headers, url: req.url, body });
-  const data = status >= 500 ? { status: "error", message: text, code: status } : { status: "fail", data: { reason: text, headers: req.headers, body } };
-  return { status, headers: { "content-type": "application/json", "x-echo": String(req.headers["x-api-key"] ?? "") }, raw: JSON.stringify(data) };
+  const data =
+    status >= 500
+      ? { status: "error", message: text, code: status }
+      : { status: "fail", data: { reason: text, headers: req.headers, body } };
+  return {
+    status,
+    headers: { "content-type": "application/json", "x-echo": String(req.headers["x-api-key"] ?? "") },
+    raw: JSON.stringify(data),
+  };
 }
 
 /**
@@ -143,7 +167,11 @@ function envelope(variant, reply) {
     noContent: undefined,
   };
   const body = bodies[variant];
-  return { status: variant === "noContent" ? 204 : 200, headers: { "content-type": "application/json" }, raw: body === undefined ? "" : JSON.stringify(body) };
+  return {
+    status: variant === "noContent" ? 204 : 200,
+    headers: { "content-type": "application/json" },
+    raw: body === undefined ? "" : JSON.stringify(body),
+  };
 }
 
 /**

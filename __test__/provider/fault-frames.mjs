@@ -85,7 +85,11 @@ export function mangle(sink, effects) {
     async exit({ exitCode, signal }) {
       if (faults.some((fault) => fault.what === "eofBeforeExit")) return;
       if (faults.some((fault) => fault.what === "exitWithoutStatus")) return line({ type: "exit" });
-      await line({ type: "exit", ...(exitCode === undefined ? {} : { exit_code: exitCode }), ...(signal === undefined ? {} : { signal }) });
+      await line({
+        type: "exit",
+        ...(exitCode === undefined ? {} : { exit_code: exitCode }),
+        ...(signal === undefined ? {} : { signal }),
+      });
     },
   };
 }

@@ -41,7 +41,11 @@ describe("replies", () => {
     provider.faults.add({ times: 1, effect: { type: "status", status: 502, body: "<html>bad gateway</html>" } });
     const html = await raw("GET /v1/sandboxes");
     expect([html.status, html.headers.get("content-type")]).toEqual([502, "text/html"]);
-    provider.faults.add({ match: { path: "sandbox.create" }, times: 1, effect: { type: "status", status: 503, when: "after" } });
+    provider.faults.add({
+      match: { path: "sandbox.create" },
+      times: 1,
+      effect: { type: "status", status: 503, when: "after" },
+    });
     expect((await raw("POST /v1/sandboxes", { shape: "s-1vcpu-1gb" })).status).toBe(503);
     expect(provider.sandboxes).toHaveLength(1);
   });

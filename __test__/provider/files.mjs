@@ -32,8 +32,10 @@ export async function upload(world, sandbox, { query, req }) {
   if (existing?.isDirectory()) throw new HttpFailure(400, "path is a directory", { field: "path" });
   const folder = path.dirname(target);
   const parent = await kind(folder);
-  if (parent === undefined && world.switches.missingParent === "reject") throw new HttpFailure(400, "parent directory does not exist", { field: "path" });
-  if (parent !== undefined && !parent.isDirectory()) throw new HttpFailure(400, "parent is not a directory", { field: "path" });
+  if (parent === undefined && world.switches.missingParent === "reject")
+    throw new HttpFailure(400, "parent directory does not exist", { field: "path" });
+  if (parent !== undefined && !parent.isDirectory())
+    throw new HttpFailure(400, "parent is not a directory", { field: "path" });
   try {
     await mkdir(folder, { recursive: true });
   } catch {
@@ -77,7 +79,8 @@ export async function download(sandbox, { query }) {
     headers: { "content-type": "application/octet-stream", "content-length": String(found.size) },
     async stream(sink) {
       if (found.size === 0) return;
-      for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024, end: found.size - 1 })) await sink.write(chunk);
+      for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024, end: found.size - 1 }))
+        await sink.write(chunk);
     },
   };
 }

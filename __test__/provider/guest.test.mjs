@@ -8,16 +8,25 @@ import { startProvider } from "./index.mjs";
 import { caller, frames, idOf, provide } from "./support.mjs";
 
 const probe = await startProvider();
-const kinds = probe.isolation === "namespace" ? /** @type {const} */ (["namespace", "rewrite"]) : /** @type {const} */ (["rewrite"]);
+const kinds =
+  probe.isolation === "namespace"
+    ? /** @type {const} */ (["namespace", "rewrite"])
+    : /** @type {const} */ (["rewrite"]);
 await probe.close();
 
 describe.each(kinds)("%s", (isolation) => {
   test("exec: output, stdin, exit code, environment", async () => {
     const { json, create, bash } = caller(await provide({ isolation }));
     const box = await create({ envs: { A: "one", B: "two" } });
-    expect(await bash(box, 'cat; echo "$A $B" >&2; exit 3', { stdin: "in", env: { B: "over" } })).toEqual({ stdout: "in", stderr: "one over\n", exit_code: 3 });
+    expect(await bash(box, 'cat; echo "$A $B" >&2; exit 3', { stdin: "in", env: { B: "over" } })).toEqual({
+      stdout: "in",
+      stderr: "one over\n",
+      exit_code: 3,
+    });
     expect((await json(`POST ${box}/exec`, { cmd: "true", env: { C: "x" } })).status).toBe(400);
-    expect((await json(`POST ${box}/exec`, { cmd: "no-such-command" })).data.result).toMatchObject({ error: expect.any(String) });
+    expect((await json(`POST ${box}/exec`, { cmd: "no-such-command" })).data.result).toMatchObject({
+      error: expect.any(String),
+    });
     expect((await json(`POST ${box}/exec`, { cmd: "/bin/echo", args: ["a  b", "$HOME"] })).data).toMatchObject({
       result: { stdout: "a  b $HOME\n", exit_code: 0 },
       exec_ms: expect.any(Number),
@@ -28,7 +37,12 @@ describe.each(kinds)("%s", (isolation) => {
   test("exec stream: frames, heartbeat, terminal frame", async () => {
     const { raw, create } = caller(await provide({ isolation, heartbeatMs: 5 }));
     const box = await create();
-    const all = await frames(await raw(`POST ${box}/exec?stream=true`, { cmd: "bash", args: ["-c", "printf '\\xe2\\x82'; sleep 0.05; printf '\\xac'; echo e >&2; exit 4"] }));
+    const all = await frames(
+      await raw(`POST ${box}/exec?stream=true`, {
+        cmd: "bash",
+        args: ["-c", "printf '\\xe2\\x82'; sleep 0.05; printf '\\xac'; echo e >&2; exit 4"],
+      }),
+    );
     expect(all.map((one) => one.stdout ?? "").join("")).toBe("€");
     expect(all).toContainEqual({ stderr: "e\n" });
     expect(all).toContainEqual({ hb: true });
@@ -40,7 +54,11 @@ describe.each(kinds)("%s", (isolation) => {
     const { raw, create, bash } = caller(provider);
     const box = await create();
     const stop = new AbortController();
-    const response = await raw(`POST ${box}/exec`, { cmd: "bash", args: ["-c", "echo $$ > /tmp/pid; echo up; exec sleep 300"], stream: true }, { signal: stop.signal });
+    const response = await raw(
+      `POST ${box}/exec`,
+      { cmd: "bash", args: ["-c", "echo $$ > /tmp/pid; echo up; exec sleep 300"], stream: true },
+      { signal: stop.signal },
+    );
     const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
     await reader.read();
     const { stdout } = await bash(box, "cat /tmp/pid");
@@ -52,10 +70,28 @@ describe.each(kinds)("%s", (isolation) => {
     const { raw, create, bash } = caller(await provide({ isolation }));
     const box = await create();
     const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => (index * 31) % 256));
-    expect((await raw(`PUT ${box}/files?path=${encodeURIComponent("/paperclip-workspace/a b/ü.bin")}`, bytes)).status).toBe(200);
-    expect(Buffer.from(await (await raw(`GET ${box}/files?path=${encodeURIComponent("/paperclip-workspace/a b/ü.bin")}`)).arrayBuffer())).toEqual(bytes);
-    expect((await bash(box, "wc -c < '/paperclip-workspace/a b/ü.bin'; cd /paperclip-workspace && case $(realpath .) in /paperclip-workspace) echo in;; esac")).stdout).toBe("70000\nin\n");
-    await bash(box, "echo made > /tmp/made; mkdir -p /paperclip-workspace/d; ln -s /tmp/made /paperclip-workspace/d/link");
+    expect(
+      (await raw(`PUT ${box}/files?path=${encodeURIComponent("/paperclip-workspace/a b/ü.bin")}`, bytes)).status,
+    ).toBe(200);
+    expect(
+      Buffer.from(
+        await (
+          await raw(`GET ${box}/files?path=${encodeURIComponent("/paperclip-workspace/a b/ü.bin")}`)
+        ).arrayBuffer(),
+      ),
+    ).toEqual(bytes);
+    expect(
+      (
+        await bash(
+          box,
+          "wc -c < '/paperclip-workspace/a b/ü.bin'; cd /paperclip-workspace && case $(realpath .) in /paperclip-workspace) echo in;; esac",
+        )
+      ).stdout,
+    ).toBe("70000\nin\n");
+    await bash(
+      box,
+      "echo made > /tmp/made; mkdir -p /paperclip-workspace/d; ln -s /tmp/made /paperclip-workspace/d/link",
+    );
     expect(await (await raw(`GET ${box}/files?path=/paperclip-workspace/d/link`)).text()).toBe("made\n");
     expect((await raw(`GET ${box}/files?path=/tmp/absent`)).status).toBe(404);
     expect((await raw(`GET ${box}/files?path=tmp/made`)).status).toBe(400);

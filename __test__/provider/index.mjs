@@ -236,7 +236,10 @@ export async function startProvider(options = {}) {
     base,
     token: (sandbox, process) => `${run}/${sandbox}/${process === undefined ? "" : `${process}/`}`,
     watchdog: new Watchdog(run, base),
-    isolation: chooseIsolation(options.isolation ?? "auto"),
+    // The variable forces the fallback for a whole test run.
+    isolation: chooseIsolation(
+      options.isolation ?? /** @type {ProviderOptions["isolation"]} */ (process.env["PROVIDER_ISOLATION"]) ?? "auto",
+    ),
     log,
     faults: new Faults(),
     switches: { ...defaultSwitches, ...options.switches },

@@ -64,11 +64,15 @@ function detect() {
   const root = mkdtempSync(path.join(realpathSync(tmpdir()), "createos-probe-"));
   try {
     for (const user of process.getuid?.() === 0 ? [false, true] : [true]) {
-      const probe = spawnSync(unshare, [...(user ? ["--map-root-user"] : []), ...privately, "/bin/sh", "-c", holderScript, "sh", root], {
-        input: "",
-        encoding: "utf8",
-        timeout: 10_000,
-      });
+      const probe = spawnSync(
+        unshare,
+        [...(user ? ["--map-root-user"] : []), ...privately, "/bin/sh", "-c", holderScript, "sh", root],
+        {
+          input: "",
+          encoding: "utf8",
+          timeout: 10_000,
+        },
+      );
       if (probe.status === 0 && probe.stdout === "ready\n") return { kind: "namespace", user, unshare, nsenter };
     }
     return { kind: "rewrite" };
@@ -153,12 +157,16 @@ export class Guest {
     if (this.isolation.kind === "rewrite") return;
     if (this.#closed) throw new HttpFailure(409, "sandbox is gone", { field: "status" });
     const { unshare, user } = this.isolation;
-    const holder = spawn(unshare, [...(user ? ["--map-root-user"] : []), ...privately, "/bin/sh", "-c", holderScript, "sh", this.root], {
-      stdio: ["pipe", "pipe", "ignore"],
-      detached: true,
-      cwd: "/",
-      env: { PATH: guestPath },
-    });
+    const holder = spawn(
+      unshare,
+      [...(user ? ["--map-root-user"] : []), ...privately, "/bin/sh", "-c", holderScript, "sh", this.root],
+      {
+        stdio: ["pipe", "pipe", "ignore"],
+        detached: true,
+        cwd: "/",
+        env: { PATH: guestPath },
+      },
+    );
     this.#holder = holder;
     if (holder.pid !== undefined) this.#onGroup(holder.pid);
     holder.stdin?.on("error", () => {});
@@ -214,7 +222,14 @@ export class Guest {
       };
     }
     const { nsenter, user } = this.isolation;
-    const enter = ["--target", String(this.holderPid), ...(user ? ["--user", "--preserve-credentials"] : []), "--mount", "--root", "--wd"];
+    const enter = [
+      "--target",
+      String(this.holderPid),
+      ...(user ? ["--user", "--preserve-credentials"] : []),
+      "--mount",
+      "--root",
+      "--wd",
+    ];
     // The shell only changes directory and becomes the command, so process id, group and exit status are the command's.
     return {
       file: nsenter,

@@ -10,7 +10,10 @@ const tail = Buffer.from('"}\n');
  * @param {Buffer} bytes
  */
 export function encodeFrame(seq, stream, bytes) {
-  return Buffer.from(`{"type":"data","seq":${seq},"stream":"${stream}","data_base64":"${bytes.toString("base64")}"}\n`, "latin1");
+  return Buffer.from(
+    `{"type":"data","seq":${seq},"stream":"${stream}","data_base64":"${bytes.toString("base64")}"}\n`,
+    "latin1",
+  );
 }
 
 /** Frames of one shared payload: only the head differs. @param {Buffer} payload */

@@ -2,7 +2,15 @@
 
 import { HttpFailure } from "./reply.mjs";
 import { isTerminal, statuses } from "./state.mjs";
-import { createdView, parseAutoPause, parseCreate, parseEgress, parseEnvs, parseStrings, sandboxView } from "./view.mjs";
+import {
+  createdView,
+  parseAutoPause,
+  parseCreate,
+  parseEgress,
+  parseEnvs,
+  parseStrings,
+  sandboxView,
+} from "./view.mjs";
 
 /** @typedef {import("./types.mjs").Context} Context */
 /** @typedef {import("./types.mjs").Reply} Reply */
@@ -24,7 +32,8 @@ export function page(rows, query) {
     const text = query.get(name);
     if (text === null || text === "") return otherwise;
     const value = Number(text);
-    if (!Number.isInteger(value) || value < 0) throw new HttpFailure(400, "must be a non-negative integer", { field: name });
+    if (!Number.isInteger(value) || value < 0)
+      throw new HttpFailure(400, "must be a non-negative integer", { field: name });
     return value;
   };
   const limit = Math.min(number("limit", 50) || 50, 500);
@@ -59,9 +68,13 @@ export async function create(world, { body, owner, effects }) {
 /** @param {World} world @param {Context} context @returns {Reply} */
 export function list(world, { query, owner }) {
   const status = query.get("status");
-  if (status && !statuses.includes(/** @type {any} */ (status))) throw new HttpFailure(400, "unknown status", { field: "status" });
+  if (status && !statuses.includes(/** @type {any} */ (status)))
+    throw new HttpFailure(400, "unknown status", { field: "status" });
   const rows = [...world.sandboxes.all.values()].filter(
-    (one) => one.owner === owner && (!status || one.status === status) && !(one.status === "destroyed" && world.switches.destroyedIs404),
+    (one) =>
+      one.owner === owner &&
+      (!status || one.status === status) &&
+      !(one.status === "destroyed" && world.switches.destroyedIs404),
   );
   const { data, pagination } = page(rows, query);
   return { data: { data: data.map((one) => sandboxView(one)), pagination } };
@@ -81,7 +94,8 @@ export function get(world, context) {
 /** @param {World} world @param {Context} context @returns {Reply} */
 export function byIp(world, { params, owner }) {
   for (const sandbox of world.sandboxes.all.values()) {
-    if (sandbox.owner === owner && sandbox.settings.ip === params["ip"] && !isTerminal(sandbox.status)) return { data: sandboxView(sandbox) };
+    if (sandbox.owner === owner && sandbox.settings.ip === params["ip"] && !isTerminal(sandbox.status))
+      return { data: sandboxView(sandbox) };
   }
   throw new HttpFailure(404, "sandbox not found", { field: "ip" });
 }
@@ -124,7 +138,8 @@ export function resume(world, context) {
 export async function destroy(world, context) {
   // A repeated delete of what is gone succeeds even where reading it gives 404.
   const known = world.sandboxes.all.get(context.params["id"] ?? "");
-  if (known?.owner === context.owner && known.status === "destroyed") return { data: { id: known.id, status: known.status } };
+  if (known?.owner === context.owner && known.status === "destroyed")
+    return { data: { id: known.id, status: known.status } };
   const sandbox = find(world, context);
   await world.sandboxes.destroy(sandbox, { stuck: context.effects.some((effect) => effect.type === "stuck") });
   return { data: { id: sandbox.id, status: isTerminal(sandbox.status) ? "destroyed" : sandbox.status } };
@@ -136,7 +151,8 @@ export function patch(world, context) {
   if (isTerminal(sandbox.status)) throw new HttpFailure(409, `sandbox is ${sandbox.status}`, { field: "status" });
   const { ingress_enabled: ingress, auto_pause_after_seconds: seconds, disable_auto_pause: off } = context.body;
   const parsed = parseAutoPause(seconds);
-  if (off === true && parsed !== undefined) throw new HttpFailure(400, "cannot set and disable auto-pause at once", { field: "disable_auto_pause" });
+  if (off === true && parsed !== undefined)
+    throw new HttpFailure(400, "cannot set and disable auto-pause at once", { field: "disable_auto_pause" });
   if (typeof ingress === "boolean") sandbox.settings.ingress_enabled = ingress;
   if (off === true) sandbox.settings.auto_pause_after_seconds = undefined;
   else if (parsed !== undefined) sandbox.settings.auto_pause_after_seconds = parsed;
@@ -151,10 +167,16 @@ export async function fork(world, context) {
   if (source.status !== "paused") throw new HttpFailure(409, `cannot fork while ${source.status}`, { field: "status" });
   const { body } = context;
   const settings = {
-    ...parseCreate({ shape: source.settings.shape, rootfs: source.settings.rootfs, disk_mib: source.settings.disk_mib }, world.region),
+    ...parseCreate(
+      { shape: source.settings.shape, rootfs: source.settings.rootfs, disk_mib: source.settings.disk_mib },
+      world.region,
+    ),
     egress: body["egress"] === undefined ? source.settings.egress : parseEgress(body["egress"]),
     envs: body["envs"] === undefined ? source.settings.envs : parseEnvs(body["envs"]),
-    ssh_pubkeys: body["ssh_pubkeys"] === undefined ? source.settings.ssh_pubkeys : parseStrings(body["ssh_pubkeys"], "ssh_pubkeys"),
+    ssh_pubkeys:
+      body["ssh_pubkeys"] === undefined
+        ? source.settings.ssh_pubkeys
+        : parseStrings(body["ssh_pubkeys"], "ssh_pubkeys"),
     ingress_enabled: body["ingress_enabled"] ?? source.settings.ingress_enabled,
     forked_from: source.id,
   };
@@ -172,7 +194,8 @@ export function getEgress(world, context) {
 /** @param {World} world @param {Context} context @returns {Reply} */
 export function putEgress(world, context) {
   const sandbox = find(world, context);
-  if (isTerminal(sandbox.status) || sandbox.status === "destroying") throw new HttpFailure(409, `sandbox is ${sandbox.status}`, { field: "status" });
+  if (isTerminal(sandbox.status) || sandbox.status === "destroying")
+    throw new HttpFailure(409, `sandbox is ${sandbox.status}`, { field: "status" });
   sandbox.settings.egress = parseEgress(context.body["egress"]);
   return { data: { id: sandbox.id, egress: sandbox.settings.egress } };
 }
@@ -189,7 +212,8 @@ export function recharge(world, context) {
   const sandbox = find(world, context);
   requireCredit(world);
   const add = context.body["add_bytes"];
-  if (!Number.isInteger(add) || add <= 0) throw new HttpFailure(400, "must be a positive integer", { field: "add_bytes" });
+  if (!Number.isInteger(add) || add <= 0)
+    throw new HttpFailure(400, "must be a positive integer", { field: "add_bytes" });
   sandbox.settings.quota_bytes += add;
   return bandwidth(world, context);
 }
@@ -205,7 +229,8 @@ export function sshKeys(world, context) {
 export function resize(world, context) {
   const sandbox = find(world, context);
   const disk = context.body["disk_mib"];
-  if (!Number.isInteger(disk) || disk < sandbox.settings.disk_mib) throw new HttpFailure(400, "a disk can only grow", { field: "disk_mib" });
+  if (!Number.isInteger(disk) || disk < sandbox.settings.disk_mib)
+    throw new HttpFailure(400, "a disk can only grow", { field: "disk_mib" });
   sandbox.settings.disk_mib = disk;
   return { data: { id: sandbox.id, disk_mib: disk } };
 }
@@ -215,5 +240,7 @@ export function whoami(world, { owner }) {
   const mine = [...world.sandboxes.all.values()].filter((one) => one.owner === owner && one.status !== "destroyed");
   const running = mine.filter((one) => one.status === "running").length;
   const paused = mine.filter((one) => one.status === "paused").length;
-  return { data: { user_id: owner, stats: { running, paused, other: mine.length - running - paused, total: mine.length } } };
+  return {
+    data: { user_id: owner, stats: { running, paused, other: mine.length - running - paused, total: mine.length } },
+  };
 }

@@ -24,7 +24,8 @@ describe("admission", () => {
     expect((await raw("GET /v1/sandboxes", undefined, { headers: { "x-api-key": "wrong" } })).status).toBe(401);
     expect((await fetch(`${provider.url}/v1/sandboxes`)).status).toBe(401);
     expect((await raw("GET /v1/sandboxes", undefined, { headers: { authorization: "Bearer x" } })).status).toBe(401);
-    for (const path of ["/healthz", "/readyz", "/v1/shapes", "/v1/rootfs"]) expect((await fetch(provider.url + path)).status).toBe(200);
+    for (const path of ["/healthz", "/readyz", "/v1/shapes", "/v1/rootfs"])
+      expect((await fetch(provider.url + path)).status).toBe(200);
   });
 
   test("a foreign sandbox does not exist", async () => {
@@ -57,21 +58,56 @@ describe("admission", () => {
     expect((await raw(`POST ${box}/pause`)).status).toBe(411);
     expect((await raw(`POST ${box}/resume`, null)).status).toBe(200);
     expect((await raw(`POST ${box}/pause`, {})).status).toBe(202);
-    expect(provider.requests.at(-1)).toMatchObject({ route: "sandbox.pause", contentType: "application/json", body: {} });
+    expect(provider.requests.at(-1)).toMatchObject({
+      route: "sandbox.pause",
+      contentType: "application/json",
+      body: {},
+    });
   });
 });
 
 describe("sandbox calls", () => {
   test("create answers a running sandbox and validates", async () => {
     const { json, create } = caller(await provide());
-    const made = await json("POST /v1/sandboxes", { shape: "s-1vcpu-1gb", name: "n", future_field: 1, envs: { A: "secret" }, ingress_enabled: true });
-    expect(made).toMatchObject({ status: 200, data: { status: "running", name: "n", bandwidth_quota_bytes: expect.any(Number) } });
+    const made = await json("POST /v1/sandboxes", {
+      shape: "s-1vcpu-1gb",
+      name: "n",
+      future_field: 1,
+      envs: { A: "secret" },
+      ingress_enabled: true,
+    });
+    expect(made).toMatchObject({
+      status: 200,
+      data: { status: "running", name: "n", bandwidth_quota_bytes: expect.any(Number) },
+    });
     const view = await json(`GET /v1/sandboxes/${made.data.id}`);
-    expect(view.data).toMatchObject({ id: made.data.id, status: "running", envs: ["A"], created_at: expect.any(String), ingress_enabled: true });
+    expect(view.data).toMatchObject({
+      id: made.data.id,
+      status: "running",
+      envs: ["A"],
+      created_at: expect.any(String),
+      ingress_enabled: true,
+    });
     expect(JSON.stringify(view.data)).not.toContain("secret");
     expect((await json("POST /v1/sandboxes", { shape: "s-1vcpu-1gb", name: "n" })).status).toBe(409);
-    for (const bad of [{}, { shape: "nope" }, { auto_pause_after_seconds: 59 }, { bandwidth_quota_bytes: 1 }, { envs: { "1": "x" } }, { egress: ["http://x"] }, { region: "moon" }, { rootfs: "nope" }]) {
-      expect((await json("POST /v1/sandboxes", { ...("shape" in bad || Object.keys(bad).length === 0 ? {} : { shape: "s-1vcpu-1gb" }), ...bad })).status).toBe(400);
+    for (const bad of [
+      {},
+      { shape: "nope" },
+      { auto_pause_after_seconds: 59 },
+      { bandwidth_quota_bytes: 1 },
+      { envs: { 1: "x" } },
+      { egress: ["http://x"] },
+      { region: "moon" },
+      { rootfs: "nope" },
+    ]) {
+      expect(
+        (
+          await json("POST /v1/sandboxes", {
+            ...("shape" in bad || Object.keys(bad).length === 0 ? {} : { shape: "s-1vcpu-1gb" }),
+            ...bad,
+          })
+        ).status,
+      ).toBe(400);
     }
     expect(await create()).toMatch(/sb-/);
   });
@@ -91,9 +127,17 @@ describe("sandbox calls", () => {
     const boxes = await Promise.all([create(), create(), create()]);
     await json(`POST ${boxes[0]}/pause`, {});
     await provider.waitForState(idOf(/** @type {string} */ (boxes[0])), "paused");
-    expect((await json("GET /v1/sandboxes?limit=9999")).data.pagination).toEqual({ total: 3, limit: 500, offset: 0, count: 3 });
+    expect((await json("GET /v1/sandboxes?limit=9999")).data.pagination).toEqual({
+      total: 3,
+      limit: 500,
+      offset: 0,
+      count: 3,
+    });
     expect((await json("GET /v1/sandboxes?limit=2&offset=2")).data.data).toHaveLength(1);
-    expect((await json("GET /v1/sandboxes?status=paused&limit=1")).data).toMatchObject({ pagination: { total: 1 }, data: [{ id: idOf(/** @type {string} */ (boxes[0])) }] });
+    expect((await json("GET /v1/sandboxes?status=paused&limit=1")).data).toMatchObject({
+      pagination: { total: 1 },
+      data: [{ id: idOf(/** @type {string} */ (boxes[0])) }],
+    });
     expect((await json("GET /v1/whoami")).data.stats).toEqual({ running: 2, paused: 1, other: 0, total: 3 });
   });
 
@@ -115,7 +159,14 @@ describe("sandbox calls", () => {
     expect((await json(`POST ${box}/resume`)).status).toBe(202);
     await provider.waitForState(id, "running", { since: mark });
     expect((await json(`POST ${box}/resume`)).status).toBe(200);
-    expect(provider.sandbox(id)?.history.map((one) => one.status)).toEqual(["creating", "running", "pausing", "paused", "resuming", "running"]);
+    expect(provider.sandbox(id)?.history.map((one) => one.status)).toEqual([
+      "creating",
+      "running",
+      "pausing",
+      "paused",
+      "resuming",
+      "running",
+    ]);
   });
 
   test("delete answers destroying, then destroyed, again and again", async () => {
@@ -136,8 +187,13 @@ describe("sandbox calls", () => {
     const { json, create } = caller(provider);
     const box = await create();
     expect((await json(`PATCH ${box}`, { auto_pause_after_seconds: 90_000 })).status).toBe(400);
-    expect((await json(`PATCH ${box}`, { auto_pause_after_seconds: 80_000, disable_auto_pause: false })).data.auto_pause_after_seconds).toBe(80_000);
-    expect((await json(`PATCH ${box}`, { disable_auto_pause: true })).data).not.toHaveProperty("auto_pause_after_seconds");
+    expect(
+      (await json(`PATCH ${box}`, { auto_pause_after_seconds: 80_000, disable_auto_pause: false })).data
+        .auto_pause_after_seconds,
+    ).toBe(80_000);
+    expect((await json(`PATCH ${box}`, { disable_auto_pause: true })).data).not.toHaveProperty(
+      "auto_pause_after_seconds",
+    );
     await json(`PATCH ${box}`, { auto_pause_after_seconds: 60 });
     await provider.waitForState(idOf(box), "paused");
   });

@@ -83,5 +83,7 @@ const secretHeaders = new Set(["x-api-key", "authorization", "x-auth-token", "x-
  * @returns {Record<string, string|string[]|undefined>}
  */
 export function redact(headers) {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, secretHeaders.has(name) ? "***" : value]));
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, secretHeaders.has(name) ? "***" : value]),
+  );
 }

@@ -11,7 +11,9 @@ import { parseArgs } from "node:util";
 import { startProvider } from "./index.mjs";
 
 const names = ["port", "key", "create", "pause", "resume", "destroy", "heartbeat", "rate", "isolation"];
-const { values } = parseArgs({ options: Object.fromEntries(names.map((name) => [name, { type: /** @type {const} */ ("string") }])) });
+const { values } = parseArgs({
+  options: Object.fromEntries(names.map((name) => [name, { type: /** @type {const} */ ("string") }])),
+});
 
 /** @param {string} name @returns {string|undefined} */
 function setting(name) {
@@ -29,7 +31,12 @@ function number(name, otherwise) {
 const key = setting("key");
 const provider = await startProvider({
   port: number("port", 0),
-  delays: { create: number("create", 0), pause: number("pause", 0), resume: number("resume", 0), destroy: number("destroy", 0) },
+  delays: {
+    create: number("create", 0),
+    pause: number("pause", 0),
+    resume: number("resume", 0),
+    destroy: number("destroy", 0),
+  },
   heartbeatMs: number("heartbeat", 5000),
   isolation: /** @type {"auto"|"namespace"|"rewrite"} */ (setting("isolation") ?? "auto"),
   logLimit: 10_000,
@@ -47,4 +54,11 @@ const end = async () => {
 process.on("SIGTERM", end);
 process.on("SIGINT", end);
 process.stdin.on("end", end).on("error", end).resume();
-console.log(JSON.stringify({ event: `listening ${provider.url}`, url: provider.url, key: provider.apiKey, isolation: provider.isolation }));
+console.log(
+  JSON.stringify({
+    event: `listening ${provider.url}`,
+    url: provider.url,
+    key: provider.apiKey,
+    isolation: provider.isolation,
+  }),
+);

@@ -7,7 +7,8 @@ import { expect, test } from "vitest";
 import { provide } from "./support.mjs";
 
 /** @param {import("./index.mjs").Provider} provider @param {string} [apiKey] */
-const connect = (provider, apiKey = provider.apiKey) => new CreateosSandboxClient({ baseUrl: provider.url, apiKey, retry: false });
+const connect = (provider, apiKey = provider.apiKey) =>
+  new CreateosSandboxClient({ baseUrl: provider.url, apiKey, retry: false });
 
 test("create, run, transfer, pause, resume, destroy", async () => {
   const provider = await provide({ delays: { create: 5, pause: 5, resume: 5, destroy: 5 } });
@@ -19,7 +20,11 @@ test("create, run, transfer, pause, resume, destroy", async () => {
 
   const sandbox = await client.createSandbox({ shape: "s-1vcpu-1gb", name: "judge", envs: { GREETING: "hello" } });
   expect(sandbox.status).toBe("running");
-  expect((await sandbox.runCommand("printenv", ["GREETING"])).result).toEqual({ stdout: "hello\n", stderr: "", exit_code: 0 });
+  expect((await sandbox.runCommand("printenv", ["GREETING"])).result).toEqual({
+    stdout: "hello\n",
+    stderr: "",
+    exit_code: 0,
+  });
   await expect(sandbox.sh("exit 3")).rejects.toThrow(CreateosSandboxError);
 
   const content = new Uint8Array([0, 1, 255, 10, 13, 0]);
@@ -57,6 +62,10 @@ test("failures arrive as the client's own errors", async () => {
   await expect(client.createSandbox({ shape: "none" })).rejects.toMatchObject({ statusCode: 400 });
   await expect(client.getSandbox("sb-none")).rejects.toMatchObject({ statusCode: 404 });
   await expect(connect(provider, "wrong").listSandboxes()).rejects.toMatchObject({ statusCode: 401 });
-  provider.faults.add({ match: { path: "sandbox.list" }, times: 1, effect: { type: "status", status: 429, headers: { "retry-after": "7" } } });
+  provider.faults.add({
+    match: { path: "sandbox.list" },
+    times: 1,
+    effect: { type: "status", status: 429, headers: { "retry-after": "7" } },
+  });
   await expect(client.listSandboxes()).rejects.toMatchObject({ statusCode: 429 });
 });

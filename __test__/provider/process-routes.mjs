@@ -27,7 +27,8 @@ function count(query, name, otherwise) {
   const text = query.get(name);
   if (text === null || text === "") return otherwise;
   const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 0) throw new HttpFailure(400, "must be a non-negative integer", { field: name });
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new HttpFailure(400, "must be a non-negative integer", { field: name });
   return value;
 }
 
@@ -35,7 +36,8 @@ function count(query, name, otherwise) {
 function parsePty(value) {
   if (value === undefined || value === null) return undefined;
   const { rows = 24, cols = 80 } = value;
-  if (![rows, cols].every((side) => Number.isInteger(side) && side > 0 && side < 65_536)) throw new HttpFailure(400, "rows and cols must be positive", { field: "pty" });
+  if (![rows, cols].every((side) => Number.isInteger(side) && side > 0 && side < 65_536))
+    throw new HttpFailure(400, "rows and cols must be positive", { field: "pty" });
   return { rows, cols };
 }
 
@@ -43,10 +45,18 @@ function parsePty(value) {
 export async function create(world, sandbox, { body }) {
   const pty = parsePty(body["pty"]);
   const cmd = body["cmd"] ?? "";
-  if (typeof cmd !== "string" || cmd.includes("\0") || (cmd === "" && !pty)) throw new HttpFailure(400, "cmd is required", { field: "cmd" });
+  if (typeof cmd !== "string" || cmd.includes("\0") || (cmd === "" && !pty))
+    throw new HttpFailure(400, "cmd is required", { field: "cmd" });
   const cwd = body["cwd"] || undefined;
-  if (cwd !== undefined && (typeof cwd !== "string" || !cwd.startsWith("/"))) throw new HttpFailure(400, "cwd must be absolute", { field: "cwd" });
-  const request = { cmd, args: parseStrings(body["args"], "args"), cwd, env: parseCommandEnv(body["env"], sandbox.settings.envs), pty };
+  if (cwd !== undefined && (typeof cwd !== "string" || !cwd.startsWith("/")))
+    throw new HttpFailure(400, "cwd must be absolute", { field: "cwd" });
+  const request = {
+    cmd,
+    args: parseStrings(body["args"], "args"),
+    cwd,
+    env: parseCommandEnv(body["env"], sandbox.settings.envs),
+    pty,
+  };
   const managed = new Managed(world, sandbox, request);
   if (cmd === "createos:synthetic") startSynthetic(managed, request.args);
   else await managed.start();
@@ -95,7 +105,10 @@ export function connect(world, sandbox, context) {
   }
   return {
     headers: { "content-type": "application/x-ndjson" },
-    stream: (sink) => (synthetic ? followSynthetic(managed, synthetic, after, sink) : follow(managed, from, world.heartbeatMs, sink, context.effects)),
+    stream: (sink) =>
+      synthetic
+        ? followSynthetic(managed, synthetic, after, sink)
+        : follow(managed, from, world.heartbeatMs, sink, context.effects),
   };
 }
 
@@ -113,7 +126,10 @@ export async function wait(_world, sandbox, context) {
 export function input(_world, sandbox, context) {
   const managed = find(sandbox, context);
   const encoded = context.body["data_base64"];
-  if (typeof encoded !== "string" || !/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(encoded)) {
+  if (
+    typeof encoded !== "string" ||
+    !/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(encoded)
+  ) {
     throw new HttpFailure(400, "must be padded base64", { field: "data_base64" });
   }
   const data = Buffer.from(encoded, "base64");

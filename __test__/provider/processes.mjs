@@ -81,7 +81,12 @@ export class Managed extends EventEmitter {
     const launch = await guest.prepare({
       ...command,
       cwd,
-      env: { ...this.#sandbox.settings.envs, ...env, ...(pty ? { TERM: "xterm" } : {}), CREATEOS_GUEST: this.#world.token(this.#sandbox.id, this.id) },
+      env: {
+        ...this.#sandbox.settings.envs,
+        ...env,
+        ...(pty ? { TERM: "xterm" } : {}),
+        CREATEOS_GUEST: this.#world.token(this.#sandbox.id, this.id),
+      },
     });
     if ("error" in launch) {
       this.#failed(launch.error);

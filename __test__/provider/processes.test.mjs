@@ -41,7 +41,8 @@ describe("output", () => {
     expect(Buffer.from((await reader.read()).value ?? []).toString()).toContain('{"type":"heartbeat"}');
     expect((await json(`POST ${at(one)}/input`, { data_base64: base64("x\n") })).data).toEqual({ input_seq: 1 });
     let rest = "";
-    for (let part = await reader.read(); !part.done; part = await reader.read()) rest += Buffer.from(part.value).toString();
+    for (let part = await reader.read(); !part.done; part = await reader.read())
+      rest += Buffer.from(part.value).toString();
     expect(rest).toContain(base64("got x\n"));
     expect(rest.trimEnd().split("\n").at(-1)).toBe('{"type":"exit","exit_code":0}');
   });
@@ -56,7 +57,9 @@ describe("output", () => {
     const kept = await frames(await raw(`GET ${at(one)}/connect`));
     expect(kept[0].seq).toBe(data.output.oldest_seq);
     provider.switches.expiredOutput = "frame";
-    expect(await frames(await raw(`GET ${at(one)}/connect?after=1`))).toEqual([{ type: "error", error: "output_offset_expired", oldest_available_seq: data.output.oldest_seq }]);
+    expect(await frames(await raw(`GET ${at(one)}/connect?after=1`))).toEqual([
+      { type: "error", error: "output_offset_expired", oldest_available_seq: data.output.oldest_seq },
+    ]);
   });
 
   test("a slow reader slows the process and loses nothing", async () => {
@@ -88,9 +91,24 @@ describe("output", () => {
 describe("control", () => {
   test("the object echoes the request and tells the exit", async () => {
     const { box, at, json, spawn } = await arrange();
-    const one = await spawn(box, "exit 7", { args: ["-c", "exit 7", "marker"], cwd: "/paperclip-workspace", env: { A: "2" } });
-    expect(one).toMatchObject({ kind: "process", state: "running", leader_exited: false, cmd: "/bin/bash", args: ["-c", "exit 7", "marker"], cwd: "/paperclip-workspace" });
-    expect((await json(`GET ${at(one)}/wait`)).data).toMatchObject({ leader_exited: true, exit_code: 7, finished_at: expect.any(String) });
+    const one = await spawn(box, "exit 7", {
+      args: ["-c", "exit 7", "marker"],
+      cwd: "/paperclip-workspace",
+      env: { A: "2" },
+    });
+    expect(one).toMatchObject({
+      kind: "process",
+      state: "running",
+      leader_exited: false,
+      cmd: "/bin/bash",
+      args: ["-c", "exit 7", "marker"],
+      cwd: "/paperclip-workspace",
+    });
+    expect((await json(`GET ${at(one)}/wait`)).data).toMatchObject({
+      leader_exited: true,
+      exit_code: 7,
+      finished_at: expect.any(String),
+    });
     expect((await json(`GET ${box}/processes`)).data.processes).toHaveLength(1);
     expect((await json(`POST ${box}/processes`, { cmd: "/bin/true", env: { B: "1" } })).status).toBe(400);
     expect((await json(`GET ${box}/processes/none`)).status).toBe(404);
@@ -153,7 +171,8 @@ describe("control", () => {
       while (!wanted.test(output)) {
         const part = await stream.read();
         if (part.done) throw new Error(`stream ended after ${output}`);
-        for (const line of Buffer.from(part.value).toString().split("\n").filter(Boolean)) output += Buffer.from(JSON.parse(line).data_base64 ?? "", "base64");
+        for (const line of Buffer.from(part.value).toString().split("\n").filter(Boolean))
+          output += Buffer.from(JSON.parse(line).data_base64 ?? "", "base64");
       }
     };
     await until(/24 80\r\nready/);

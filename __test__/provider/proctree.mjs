@@ -51,7 +51,7 @@ export function members({ token, leaders, root, folder, except = [] }) {
     else if (root !== undefined && link(`/proc/${pid}/root`) === root) inside.add(pid);
     else if (folder !== undefined && link(`/proc/${pid}/cwd`)?.startsWith(`${folder}/`)) inside.add(pid);
   }
-  for (let grew = true; grew; ) {
+  for (let grew = true; grew;) {
     grew = false;
     for (const { pid, parent } of live) {
       if (inside.has(parent) && !inside.has(pid)) {

@@ -29,7 +29,8 @@ export class RateLimit {
     const first = times[0];
     if (times.length >= requests && first !== undefined) {
       this.violations.push({ address, at: now, count: times.length + 1 });
-      if (enforce) return { retryAfter: retryAfter ? String(Math.max(1, Math.ceil((first + windowMs - now) / 1000))) : undefined };
+      if (enforce)
+        return { retryAfter: retryAfter ? String(Math.max(1, Math.ceil((first + windowMs - now) / 1000))) : undefined };
     }
     times.push(now);
     return undefined;

@@ -31,7 +31,16 @@ import * as processes from "./process-routes.mjs";
  */
 function route(name, target, handle, extra = {}) {
   const [method = "", path = ""] = target.split(" ");
-  return { name, method, path: path.split("/").slice(1), open: false, upload: false, bodyless: false, handle, ...extra };
+  return {
+    name,
+    method,
+    path: path.split("/").slice(1),
+    open: false,
+    upload: false,
+    bodyless: false,
+    handle,
+    ...extra,
+  };
 }
 
 /**
@@ -86,7 +95,11 @@ export const routes = [
 
   route("exec", `POST ${box}/exec`, guest(exec)),
   route("files.put", `PUT ${box}/files`, guest(upload), { upload: true }),
-  route("files.get", `GET ${box}/files`, guest((_world, sandbox, context) => download(sandbox, context))),
+  route(
+    "files.get",
+    `GET ${box}/files`,
+    guest((_world, sandbox, context) => download(sandbox, context)),
+  ),
 
   route("process.create", `POST ${box}/processes`, guest(processes.create, false)),
   route("process.list", `GET ${box}/processes`, guest(processes.list, false)),

@@ -87,7 +87,11 @@ export class SandboxStore extends EventEmitter {
   /** @param {string} id @param {string} owner @returns {Sandbox} a foreign sandbox does not exist */
   find(id, owner) {
     const sandbox = this.all.get(id);
-    if (sandbox === undefined || sandbox.owner !== owner || (sandbox.status === "destroyed" && this.#world.switches.destroyedIs404)) {
+    if (
+      sandbox === undefined ||
+      sandbox.owner !== owner ||
+      (sandbox.status === "destroyed" && this.#world.switches.destroyedIs404)
+    ) {
       throw new HttpFailure(404, "sandbox not found", { field: "id" });
     }
     return sandbox;
@@ -100,7 +104,9 @@ export class SandboxStore extends EventEmitter {
 
   /** @param {string} owner */
   nameTaken(owner, /** @type {string} */ name) {
-    return [...this.all.values()].some((one) => one.owner === owner && one.settings.name === name && !isTerminal(one.status));
+    return [...this.all.values()].some(
+      (one) => one.owner === owner && one.settings.name === name && !isTerminal(one.status),
+    );
   }
 
   /**
@@ -130,7 +136,11 @@ export class SandboxStore extends EventEmitter {
     const holder = sandbox.guest?.holderPid;
     return {
       token: this.#world.token(sandbox.id),
-      leaders: [...sandbox.execGroups, ...[...sandbox.processes.values()].flatMap((one) => one.groups()), ...(withHolder && holder ? [holder] : [])],
+      leaders: [
+        ...sandbox.execGroups,
+        ...[...sandbox.processes.values()].flatMap((one) => one.groups()),
+        ...(withHolder && holder ? [holder] : []),
+      ],
       root: sandbox.guest?.ownRoot,
       folder: sandbox.guest?.ownRoot === undefined ? sandbox.directory : undefined,
       except: withHolder || holder === undefined ? [] : [holder],
@@ -170,7 +180,7 @@ export class SandboxStore extends EventEmitter {
 
   /** @param {Sandbox} sandbox @param {boolean} streamsOnly */
   cutConnections(sandbox, streamsOnly) {
-    for (const connection of [...sandbox.connections]) if (connection.stream || !streamsOnly) connection.cut();
+    for (const connection of sandbox.connections) if (connection.stream || !streamsOnly) connection.cut();
   }
 
   /**
@@ -214,7 +224,8 @@ export class SandboxStore extends EventEmitter {
   /** @param {Sandbox} sandbox @param {{fail?: boolean}} [how] */
   resume(sandbox, { fail = false } = {}) {
     const to = this.apply(sandbox, "resume");
-    if (to === "resuming") this.later(sandbox, this.#world.delays.resume, () => this.apply(sandbox, fail ? "resumeFailed" : "resumed"));
+    if (to === "resuming")
+      this.later(sandbox, this.#world.delays.resume, () => this.apply(sandbox, fail ? "resumeFailed" : "resumed"));
     return to;
   }
 
@@ -227,7 +238,8 @@ export class SandboxStore extends EventEmitter {
   destroy(sandbox, { stuck = false } = {}) {
     const settled = sandbox.status === "paused" || sandbox.status === "error";
     const hangs = sandbox.status === "destroying" && sandbox.stuck;
-    if (sandbox.status === "destroying" ? !hangs : this.apply(sandbox, "destroy") !== "destroying") return Promise.resolve();
+    if (sandbox.status === "destroying" ? !hangs : this.apply(sandbox, "destroy") !== "destroying")
+      return Promise.resolve();
     sandbox.stuck = stuck;
     if (stuck) return Promise.resolve();
     const inline = settled && this.#world.switches.inlineDestroy;

@@ -20,10 +20,13 @@ const jsonLimit = 16 * 1024 * 1024;
  */
 export function createServer(world, rate) {
   let sequence = 0;
-  const server = http.createServer({ keepAliveTimeout: 120_000, requestTimeout: 0, headersTimeout: 60_000 }, (req, res) => {
-    sequence += 1;
-    void serve(world, rate, req, res, sequence);
-  });
+  const server = http.createServer(
+    { keepAliveTimeout: 120_000, requestTimeout: 0, headersTimeout: 60_000 },
+    (req, res) => {
+      sequence += 1;
+      void serve(world, rate, req, res, sequence);
+    },
+  );
   server.on("clientError", (_error, socket) => socket.destroy());
   return server;
 }
@@ -116,7 +119,9 @@ async function serve(world, rate, req, res, id) {
     if (!found?.route.upload) context.body = await readJson(req, entry);
     const refused = rate?.take(req.socket.remoteAddress ?? "", performance.now());
     if (refused) {
-      const headers = /** @type {Record<string, string>} */ (refused.retryAfter === undefined ? {} : { "retry-after": refused.retryAfter });
+      const headers = /** @type {Record<string, string>} */ (
+        refused.retryAfter === undefined ? {} : { "retry-after": refused.retryAfter }
+      );
       throw new HttpFailure(429, "too many requests", { headers });
     }
     rules = world.faults.take(entry);
@@ -143,10 +148,12 @@ async function admitAndHandle(world, context, found) {
   if (found === undefined) throw new HttpFailure(404, "no such route");
   // The real service resolves token headers first, so one that rides along shadows the key (section 2).
   const shadowed = ["authorization", "x-auth-token", "x-access-token"].some((name) => req.headers[name] !== undefined);
-  if (!found.route.open && (entry.owner === undefined || shadowed)) throw new HttpFailure(401, "missing or invalid API key");
+  if (!found.route.open && (entry.owner === undefined || shadowed))
+    throw new HttpFailure(401, "missing or invalid API key");
   if (found.route.bodyless && world.switches.strictBody) {
     const json = /^application\/json\b/i.test(entry.contentType ?? "");
-    if (!json || (entry.contentLength === undefined && req.headers["transfer-encoding"] === undefined)) throw new HttpFailure(411, "length required");
+    if (!json || (entry.contentLength === undefined && req.headers["transfer-encoding"] === undefined))
+      throw new HttpFailure(411, "length required");
   }
   if (entry.body instanceof SyntaxError) throw new HttpFailure(400, "body is not JSON");
   return found.route.handle(world, context);
@@ -180,7 +187,10 @@ async function readJson(req, entry) {
 
 /** @param {import("./world.mjs").World} world @param {unknown} error @returns {Reply} */
 function refusal(world, error) {
-  const known = error instanceof HttpFailure ? error : new HttpFailure(500, error instanceof Error ? error.message : "internal error");
+  const known =
+    error instanceof HttpFailure
+      ? error
+      : new HttpFailure(500, error instanceof Error ? error.message : "internal error");
   const { body, type } = failure(known.status, known.message, known.field, world.switches.failData);
   return { status: known.status, headers: { "content-type": type, ...known.headers }, raw: body };
 }

@@ -62,20 +62,27 @@ export function caller(provider, { key = provider.apiKey } = {}) {
     return `/v1/sandboxes/${data.id}`;
   };
   /** @param {string} box @param {string} script @param {object} [extra] */
-  const bash = async (box, script, extra = {}) => (await json(`POST ${box}/exec`, { cmd: "bash", args: ["-c", script], ...extra })).data.result;
+  const bash = async (box, script, extra = {}) =>
+    (await json(`POST ${box}/exec`, { cmd: "bash", args: ["-c", script], ...extra })).data.result;
   /** @param {string} box @param {string} script @param {object} [extra] @returns {Promise<any>} */
-  const spawn = async (box, script, extra = {}) => (await json(`POST ${box}/processes`, { cmd: "/bin/bash", args: ["-c", script], ...extra })).data;
+  const spawn = async (box, script, extra = {}) =>
+    (await json(`POST ${box}/processes`, { cmd: "/bin/bash", args: ["-c", script], ...extra })).data;
   return { raw, json, create, bash, spawn };
 }
 
 /** @param {Response} response @returns {Promise<any[]>} frames of a whole stream */
 export async function frames(response) {
-  return (await response.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  return (await response.text())
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
 }
 
 /** @param {any[]} list @param {string} stream */
 export function text(list, stream) {
-  return Buffer.concat(list.filter((one) => one.stream === stream).map((one) => Buffer.from(one.data_base64, "base64"))).toString();
+  return Buffer.concat(
+    list.filter((one) => one.stream === stream).map((one) => Buffer.from(one.data_base64, "base64")),
+  ).toString();
 }
 
 /** @param {string} box */

@@ -59,7 +59,8 @@ export function parseEnvs(value) {
   const entries = Object.entries(/** @type {object} */ (value));
   let total = 0;
   for (const [name, text] of entries) {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || typeof text !== "string" || text.includes("\0")) invalid("envs", "malformed variable");
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || typeof text !== "string" || text.includes("\0"))
+      invalid("envs", "malformed variable");
     if (Buffer.byteLength(text) > 4096) invalid("envs", "value too long");
     total += Buffer.byteLength(text);
   }
@@ -83,7 +84,8 @@ export function parseCommandEnv(value, declared) {
 /** @param {unknown} value @param {string} field @returns {string[]} */
 export function parseStrings(value, field) {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value) || !value.every((one) => typeof one === "string")) return invalid(field, "must be an array of strings");
+  if (!Array.isArray(value) || !value.every((one) => typeof one === "string"))
+    return invalid(field, "must be an array of strings");
   if (value.some((one) => one.includes("\0"))) return invalid(field, "must not contain NUL");
   return value;
 }
@@ -97,9 +99,11 @@ export function parseCreate(body, ownRegion) {
   const shape = shapes.find((one) => one.id === body["shape"]);
   if (shape === undefined) return invalid("shape", "unknown shape");
   const rootfs = body["rootfs"] || rootfsCatalogue.default;
-  if (!rootfsCatalogue.rootfs.includes(rootfs) && !String(rootfs).startsWith("tpl")) return invalid("rootfs", "unknown rootfs");
+  if (!rootfsCatalogue.rootfs.includes(rootfs) && !String(rootfs).startsWith("tpl"))
+    return invalid("rootfs", "unknown rootfs");
   const name = body["name"] || `${adjectives[named % 8]}-${animals[(named >> 3) % 8]}-${(named += 1)}`;
-  if (typeof name !== "string" || !/^[A-Za-z0-9]([A-Za-z0-9_.-]{0,98}[A-Za-z0-9])?$/.test(name)) return invalid("name", "malformed name");
+  if (typeof name !== "string" || !/^[A-Za-z0-9]([A-Za-z0-9_.-]{0,98}[A-Za-z0-9])?$/.test(name))
+    return invalid("name", "malformed name");
   if (body["bandwidth_quota_bytes"]) return invalid("bandwidth_quota_bytes", "cannot be set at create");
   if (body["region"] && body["region"] !== ownRegion) return invalid("region", "unknown region");
   const disk = body["disk_mib"] || shape.default_disk_mib;

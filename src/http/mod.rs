@@ -41,3 +41,16 @@ pub use {
     request::{Body, BodySender, ByteStream, Request, StreamBroken},
     reqwest::Method,
 };
+
+#[cfg(test)]
+#[path = "../tests/http_server.rs"]
+pub mod http_server;
+#[cfg(test)]
+#[path = "../tests/http_json.rs"]
+mod http_json;
+#[cfg(test)]
+#[path = "../tests/http_paths.rs"]
+mod http_paths;
+#[cfg(test)]
+#[path = "../tests/http_transition_rules.rs"]
+mod http_transition_rules;

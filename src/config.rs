@@ -220,7 +220,7 @@ fn parse_rootfs_map(
         .or_fault(ConfigFault::RootfsMap, ConfigField::RootfsByAdapter)?
         .unwrap_or_default();
     let mut map: Vec<(Text, Text)> = Vec::with_capacity(entries.len());
-    let mut places = HashMap::with_capacity(entries.len());
+    let mut places: HashMap<Text, usize> = HashMap::with_capacity(entries.len());
     for (adapter, rootfs) in entries {
         let (Some(adapter), Some(rootfs)) = (line(&adapter), rootfs.as_ref().and_then(line)) else {
             return Err(fault(ConfigField::RootfsByAdapter, ConfigFault::RootfsEntry));

@@ -69,6 +69,9 @@ pub enum Failure {
     /// `CreateosError`, `ERR_CREATEOS_CONNECTION`: the system gives no thread to work on.
     #[error("CreateOS connection failed.")]
     NoRuntime,
+    /// A plain `Error`: a fault of this package itself, such as a panic.
+    #[error("CreateOS lease engine failed.")]
+    Internal,
 }
 
 impl Failure {
@@ -88,7 +91,9 @@ impl Failure {
             Self::Connection { .. } | Self::NoRuntime => Code::Connection,
             Self::Response(_) => Code::Response,
             Self::State { .. } => Code::State,
-            Self::BodyBroken | Self::Aborted { .. } | Self::TimedOut { .. } => return None,
+            Self::BodyBroken | Self::Aborted { .. } | Self::TimedOut { .. } | Self::Internal => {
+                return None;
+            }
         })
     }
 

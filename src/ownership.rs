@@ -24,32 +24,28 @@ pub struct Claim {
     pub environment_id: bool,
 }
 
+/// The fields in the order of the checks. A mask has one bit for each, the first the lowest.
+const FIELDS: [LeaseField; 4] =
+    [LeaseField::ProviderLeaseId, LeaseField::Provider, LeaseField::CompanyId, LeaseField::EnvironmentId];
+
 impl Claim {
-    /// The fields that do not match, in the order of the checks.
-    pub fn mismatches(self) -> Vec<LeaseField> {
-        [
-            (self.provider_lease_id, LeaseField::ProviderLeaseId),
-            (self.provider, LeaseField::Provider),
-            (self.company_id, LeaseField::CompanyId),
-            (self.environment_id, LeaseField::EnvironmentId),
-        ]
-        .into_iter()
-        .filter_map(|(matches, field)| (!matches).then_some(field))
-        .collect()
+    /// A bit for each field that does not match; 0 when the claim holds so far.
+    pub fn mask(self) -> u32 {
+        [self.provider_lease_id, self.provider, self.company_id, self.environment_id]
+            .into_iter()
+            .enumerate()
+            .fold(0, |mask, (place, matches)| mask | u32::from(!matches) << place)
     }
 
-    /// Whether the claim holds so far.
-    pub fn verify(self, action: Action) -> Result<(), Failure> {
-        let mismatches = self.mismatches();
-        if mismatches.is_empty() { Ok(()) } else { Err(Failure::Mismatch { action, mismatches }) }
-    }
-}
-
-/// The last check: the metadata's API origin is the configuration's, unit by unit.
-pub fn verify_origin(metadata_matches: bool, action: Action) -> Result<(), Failure> {
-    if metadata_matches {
-        Ok(())
-    } else {
-        Err(Failure::Mismatch { action, mismatches: vec![LeaseField::ApiUrl] })
+    /// The refusal that a mask stands for. The last check comes only when all others held, so an
+    /// empty mask stands for the one field left: the API origin.
+    pub fn refusal(action: Action, mask: u32) -> Failure {
+        let mismatches = if mask == 0 {
+            vec![LeaseField::ApiUrl]
+        } else {
+            let named = FIELDS.into_iter().enumerate();
+            named.filter(|(place, _)| mask >> place & 1 == 1).map(|(_, field)| field).collect()
+        };
+        Failure::Mismatch { action, mismatches }
     }
 }

@@ -1,6 +1,5 @@
 //! The key under which a lease's calls are kept (specification, section 4, check 2).
 
-use crate::secret::ApiKey;
 use crate::text::{Text, push_json};
 
 /// One lease of one company, environment and API origin, whichever account (API key) uses it. A
@@ -47,9 +46,4 @@ impl ScopeKey {
     pub fn to_json(&self) -> String {
         format!("{},\"{}\",{}]", self.lease.owner, self.account, self.lease.lease)
     }
-}
-
-/// The account of a key, with the name that scope keys use.
-pub fn account_of(key: &ApiKey) -> Box<str> {
-    key.account().into()
 }

@@ -54,3 +54,21 @@ mod http_paths;
 #[cfg(test)]
 #[path = "../tests/http_transition_rules.rs"]
 mod http_transition_rules;
+#[cfg(test)]
+#[path = "../tests/http_headers.rs"]
+mod http_headers;
+#[cfg(test)]
+#[path = "../tests/http_failures.rs"]
+mod http_failures;
+#[cfg(test)]
+#[path = "../tests/http_cancellation.rs"]
+mod http_cancellation;
+#[cfg(test)]
+#[path = "../tests/http_bodies.rs"]
+mod http_bodies;
+#[cfg(test)]
+#[path = "../tests/http_too_many.rs"]
+mod http_too_many;
+#[cfg(test)]
+#[path = "../tests/http_lifecycle.rs"]
+mod http_lifecycle;

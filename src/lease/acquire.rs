@@ -4,7 +4,6 @@
 
 use uuid::Uuid;
 
-use super::release::timeout_of;
 use crate::config::{Config, unique_lines};
 use crate::error::{ConfigFault, ConfigField, Desired, Failure};
 use crate::http::{Bound, Client, CreateSandbox, SandboxId};
@@ -75,9 +74,10 @@ pub struct Acquired {
 /// Creates a sandbox and prepares it, within the configuration's timeout. A shutdown gives it up.
 pub async fn acquire(registry: &Registry, client: &Client, plan: Plan) -> Result<Acquired, Failure> {
     let config = client.config();
-    let bound = timeout_of(config).and_cancelled_by(registry.ending().clone());
+    let _acquiring = registry.acquiring()?;
+    let bound = client.default_bound().and_cancelled_by(registry.ending().clone());
     let request = CreateSandbox {
-        name: format!("createos-lease-{}", Uuid::new_v4().simple()),
+        name: unique_name(),
         shape: config.shape.clone(),
         rootfs: plan.rootfs,
         region: config.region.clone(),
@@ -89,6 +89,12 @@ pub async fn acquire(registry: &Registry, client: &Client, plan: Plan) -> Result
         Ok(marker) => Ok(Acquired { sandbox, marker }),
         Err(failure) => Err(remove(client, &sandbox, failure).await),
     }
+}
+
+/// A name that no other sandbox has, so that one whose creation was not answered can be found. Short
+/// enough for a host name, which the provider makes of it.
+pub fn unique_name() -> String {
+    format!("createos-lease-{}", Uuid::new_v4().simple())
 }
 
 /// Brings a new sandbox to running, makes its workspace and leaves the marker there.
@@ -107,7 +113,7 @@ async fn prepare(client: &Client, sandbox: &SandboxId, bound: Bound) -> Result<S
 /// Removes what could not be prepared. The first failure surfaces, unless the sandbox may still be
 /// there: then the error has to name it.
 async fn remove(client: &Client, sandbox: &SandboxId, failure: Failure) -> Failure {
-    match client.destroy_sandbox(sandbox, timeout_of(client.config())).await {
+    match client.destroy_sandbox(sandbox, client.default_bound()).await {
         Ok(()) => failure,
         Err(_) => Failure::SetupUnconfirmed { sandbox_id: sandbox.as_str().to_owned() },
     }

@@ -13,12 +13,9 @@
 //!                                     lift the closing mark, always
 //! ```
 
-use std::sync::Arc;
-
-use crate::clock::{millis, now};
 use crate::config::Config;
 use crate::error::{Desired, Failure};
-use crate::http::{Bound, Client, SandboxId};
+use crate::http::{Client, SandboxId};
 use crate::registry::{CallId, Closing, Drain, Registry};
 use crate::scope::ScopeKey;
 
@@ -76,7 +73,7 @@ impl Release {
         let (registry, scope) = (closing.registry(), closing.scope());
         if ending == Ending::Destroy {
             let sandbox = SandboxId::parse(lease_id)?;
-            client.destroy_sandbox(&sandbox, timeout_of(client.config())).await?;
+            client.destroy_sandbox(&sandbox, client.default_bound()).await?;
             registry.destroyed(&scope.lease);
             return Ok(());
         }
@@ -90,15 +87,10 @@ impl Release {
             return Ok(());
         }
         let sandbox = SandboxId::parse(lease_id)?;
-        let bound = timeout_of(client.config());
+        let bound = client.default_bound();
         match client.transition(&sandbox, Desired::Paused, bound).await {
             Err(failure) if !failure.is_not_found() => Err(failure),
             _ => Ok(()),
         }
     }
-}
-
-/// A fresh deadline: the configuration's timeout from now.
-pub fn timeout_of(config: &Arc<Config>) -> Bound {
-    Bound::until(now() + millis(config.timeout_ms))
 }

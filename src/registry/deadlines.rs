@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use super::CallId;
 use crate::clock::Instant;
 
-/// A call in the deadline order. The sequence number breaks ties, first come first.
-pub type Due = (Instant, u64);
+/// A call in the deadline order. Of calls due at one moment, the earlier comes first.
+pub type Due = (Instant, CallId);
 
 /// The deadlines of a registry's calls.
 #[derive(Debug, Default)]
@@ -36,14 +37,14 @@ impl Deadlines {
     }
 
     /// Takes out what is due, and arms the timer for the next deadline.
-    pub fn expire(&mut self, now: Instant) -> (Vec<u64>, Option<Instant>) {
+    pub fn expire(&mut self, now: Instant) -> (Vec<CallId>, Option<Instant>) {
         let mut expired = Vec::new();
-        while let Some(&(moment, sequence)) = self.due.first() {
+        while let Some(&(moment, call)) = self.due.first() {
             if moment > now {
                 break;
             }
             self.due.pop_first();
-            expired.push(sequence);
+            expired.push(call);
         }
         self.armed = self.due.first().map(|&(moment, _)| moment);
         (expired, self.armed)

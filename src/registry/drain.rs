@@ -26,6 +26,12 @@ pub struct Closing {
     every_account: bool,
 }
 
+/// An acquisition under way.
+#[derive(Debug)]
+pub struct Acquiring {
+    registry: Registry,
+}
+
 /// The calls that a release or a shutdown has to wait for.
 #[derive(Debug)]
 pub struct Drain {
@@ -55,7 +61,7 @@ impl Registry {
         if !every_account {
             entry.marks = entry.marks.after(Event::Close).unwrap_or(entry.marks);
         }
-        state.releases += 1;
+        state.busy += 1;
         let State { leases, calls, .. } = &mut *state;
         let Some(lease) = leases.get_mut(&scope.lease) else {
             unreachable!("the scope's entry was made above")
@@ -83,14 +89,24 @@ impl Registry {
         drained
     }
 
-    /// Waits until no release is under way. Each is bounded: by its drain, then by its request.
-    pub async fn released(&self) {
+    /// A lease is being acquired: shutdown waits until the guard is dropped.
+    pub fn acquiring(&self) -> Result<Acquiring, Failure> {
+        let mut state = self.lock();
+        if state.shut_down {
+            return Err(Failure::Closing);
+        }
+        state.busy += 1;
+        Ok(Acquiring { registry: self.clone() })
+    }
+
+    /// Waits until no release or acquisition is under way. Each is bounded by its own requests.
+    pub async fn idle(&self) {
         loop {
-            let released = self.shared.released.notified();
-            if self.lock().releases == 0 {
+            let idle = self.shared.idle.notified();
+            if self.lock().busy == 0 {
                 return;
             }
-            released.await;
+            idle.await;
         }
     }
 }
@@ -110,7 +126,7 @@ impl Closing {
 impl Drop for Closing {
     fn drop(&mut self) {
         let mut state = self.registry.lock();
-        state.releases = state.releases.saturating_sub(1);
+        state.busy -= 1;
         if self.every_account {
             if let Some(lease) = state.leases.get_mut(&self.scope.lease) {
                 lease.destroying = lease.destroying.saturating_sub(1);
@@ -121,7 +137,14 @@ impl Drop for Closing {
         }
         state.forget(&self.scope.lease);
         drop(state);
-        self.registry.shared.released.notify_waiters();
+        self.registry.shared.idle.notify_waiters();
+    }
+}
+
+impl Drop for Acquiring {
+    fn drop(&mut self) {
+        self.registry.lock().busy -= 1;
+        self.registry.shared.idle.notify_waiters();
     }
 }
 
@@ -141,13 +164,13 @@ impl Drain {
 /// waited for at most twice the longest timeout configured for one of its calls, and five seconds.
 fn drain<'a>(
     scopes: impl Iterator<Item = &'a mut Scope>,
-    calls: &HashMap<u64, Call>,
+    calls: &HashMap<CallId, Call>,
 ) -> (Vec<CallId>, Drain) {
     let start = now();
     let mut running = Vec::new();
     let mut waits = Vec::new();
     for scope in scopes.filter(|scope| !scope.calls.is_empty()) {
-        running.extend(scope.calls.iter().copied().map(CallId));
+        running.extend(scope.calls.iter().copied());
         let timeouts = scope.calls.iter().filter_map(|call| calls.get(call));
         let longest = timeouts.map(|call| call.config_timeout).max().unwrap_or(0);
         let drained = Arc::clone(scope.drained.get_or_insert_default()).notified_owned();

@@ -35,9 +35,13 @@ use crate::runtime;
 use crate::scope::{LeaseKey, ScopeKey};
 use deadlines::Deadlines;
 
-/// One running call. Unique within a registry, in the order in which calls began.
+/// One running call. Ordered as calls began, and unique within a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallId(u64);
+pub struct CallId {
+    sequence: u64,
+    /// What the caller knows the call by; means nothing here.
+    pub tag: u32,
+}
 
 /// What a scope looks like from outside (`leaseState`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +76,8 @@ struct Shared {
     state: Mutex<State>,
     /// Woken when an earlier deadline than the timer's was added, and when the registry goes.
     timer: Arc<Notify>,
-    /// Woken when a release has ended; shutdown waits for those under way.
-    released: Notify,
+    /// Woken when a release or an acquisition has ended.
+    idle: Notify,
     /// Cancelled by shutdown, and when the JavaScript environment ends: what is being acquired is
     /// given up and removed.
     ending: CancellationToken,
@@ -82,10 +86,11 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     leases: HashMap<LeaseKey, Lease>,
-    calls: HashMap<u64, Call>,
+    calls: HashMap<CallId, Call>,
     deadlines: Deadlines,
     next: u64,
-    releases: u32,
+    /// Releases and acquisitions under way: what shutdown waits for besides the calls.
+    busy: u32,
     shut_down: bool,
     timer_runs: bool,
 }
@@ -101,7 +106,7 @@ struct Lease {
 struct Scope {
     account: Box<str>,
     marks: Marks,
-    calls: Vec<u64>,
+    calls: Vec<CallId>,
     /// There when somebody waits for the last call to settle.
     drained: Option<Arc<Notify>>,
 }
@@ -129,7 +134,7 @@ impl Registry {
             shared: Arc::new(Shared {
                 state: Mutex::default(),
                 timer: Arc::default(),
-                released: Notify::new(),
+                idle: Notify::new(),
                 ending: CancellationToken::new(),
             }),
         }
@@ -144,6 +149,7 @@ impl Registry {
     /// for `timeout` milliseconds.
     pub fn begin(
         &self,
+        tag: u32,
         scope: ScopeKey,
         timeout: u32,
         config_timeout: u32,
@@ -158,17 +164,17 @@ impl Registry {
         } else {
             Some(runtime::handle().ok_or(Failure::NoRuntime)?)
         };
-        let sequence = state.next;
+        let call = CallId { sequence: state.next, tag };
         state.next += 1;
         let deadline = now() + millis(timeout);
         let place = {
             let entry = state.scope(&scope);
             entry.marks = entry.marks.after(Event::Begin).map_err(|_| Failure::Closing)?;
-            entry.calls.push(sequence);
+            entry.calls.push(call);
             entry.calls.len() - 1
         };
-        state.calls.insert(sequence, Call { scope, place, deadline, config_timeout });
-        let wake = state.deadlines.insert((deadline, sequence));
+        state.calls.insert(call, Call { scope, place, deadline, config_timeout });
+        let wake = state.deadlines.insert((deadline, call));
         state.timer_runs = true;
         drop(state);
         match starter {
@@ -176,17 +182,17 @@ impl Registry {
             None if wake => self.shared.timer.notify_one(),
             None => {}
         }
-        Ok(CallId(sequence))
+        Ok(call)
     }
 
     /// Removes a call whose work has settled. By identity: a call that is gone stays gone, and no
     /// other is touched.
     pub fn settle(&self, call: CallId, cleanup_failed: bool) {
         let mut state = self.lock();
-        let Some(Call { scope: key, place, deadline, .. }) = state.calls.remove(&call.0) else {
+        let Some(Call { scope: key, place, deadline, .. }) = state.calls.remove(&call) else {
             return;
         };
-        state.deadlines.remove((deadline, call.0));
+        state.deadlines.remove((deadline, call));
         let scope = state.scope(&key);
         scope.calls.swap_remove(place);
         let moved = scope.calls.get(place).copied();
@@ -201,11 +207,6 @@ impl Registry {
         if let Some(drained) = drained {
             drained.notify_waiters();
         }
-    }
-
-    /// Whether the call has not settled.
-    pub fn runs(&self, call: CallId) -> bool {
-        self.lock().calls.contains_key(&call.0)
     }
 
     /// The state of a scope as `leaseState` tells it.
@@ -247,6 +248,11 @@ impl Registry {
         state.forget(lease);
     }
 
+    /// Whether somebody else holds this registry too.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+    }
+
     /// Cancelled by shutdown and by the environment's end.
     pub fn ending(&self) -> &CancellationToken {
         &self.shared.ending
@@ -255,13 +261,13 @@ impl Registry {
     /// The environment has ended, and with it every call's code: nothing will settle any more, so
     /// all count as settled, and the timer goes.
     pub fn abandon(&self) {
-        let calls: Vec<u64> = {
+        let calls: Vec<CallId> = {
             let mut state = self.lock();
             state.shut_down = true;
             state.calls.keys().copied().collect()
         };
         for call in calls {
-            self.settle(CallId(call), false);
+            self.settle(call, false);
         }
         self.shared.ending.cancel();
         self.shared.timer.notify_one();

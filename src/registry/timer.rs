@@ -37,7 +37,7 @@ pub(super) fn start(runtime: &Handle, shared: &Arc<Shared>, on_deadline: &OnDead
             registry.upgrade().map(|shared| shared.lock().deadlines.expire(now()))
         {
             if !expired.is_empty() {
-                (on_deadline.0)(expired.into_iter().map(CallId).collect());
+                (on_deadline.0)(expired);
             }
             match next {
                 Some(moment) => tokio::select! {

@@ -1,0 +1,405 @@
+/**
+ * Native lease engine for CreateOS cloud sandboxes.
+ *
+ * A *lease* is one sandbox handed to one company and environment. `track` runs work under a lease;
+ * `release` stops that work, waits until it has cleaned up, and gives the sandbox back.
+ *
+ * "Section n" in these comments means the package's specification.
+ */
+
+/**
+ * A field that may hold anything: parameters come from persisted JSON. What is missing or of the
+ * wrong type makes a lease "not owned" or a configuration invalid; it never crashes.
+ */
+type Loose<T> = T | null | undefined;
+
+/** What the host keeps of a lease. Persist `metadata` verbatim: it proves whose lease it is. */
+export interface Lease {
+  /** The provider's id of the sandbox; null once there is none. */
+  providerLeaseId: string | null;
+  /** As `acquire` gave it. */
+  metadata?: Loose<Record<string, unknown>>;
+}
+
+/** Whose call it is. */
+export interface OwnerParams {
+  /** The company that calls; a non-empty string. */
+  companyId: string;
+  /** The environment it calls for; a non-empty string. */
+  environmentId: string;
+  /** The environment's configuration as stored, unparsed: see {@link CreateosConfigInput}. */
+  config: Loose<Record<string, unknown>>;
+}
+
+/** Parameters of {@link track}. Further fields are ignored. */
+export interface TrackParams extends OwnerParams {
+  /** The lease to work under. */
+  lease: Lease;
+}
+
+/** Parameters of {@link release}. Further fields are ignored. */
+export interface ReleaseParams extends OwnerParams {
+  /** The lease to give back. Null, undefined or empty: there is nothing to release. */
+  providerLeaseId: Loose<string>;
+  /** The lease's metadata, as `acquire` gave it. */
+  leaseMetadata?: Loose<Record<string, unknown>>;
+}
+
+/** Parameters of {@link LeaseDriver.acquire}. Further fields are ignored. */
+export interface AcquireParams extends OwnerParams {
+  /** Whose image to take from the configuration's `rootfsByAdapter`. */
+  adapterType?: Loose<string>;
+  /** With one of these two, a reusable lease may be left to the provider's idle timer. */
+  issueId?: Loose<string>;
+  executionWorkspaceId?: Loose<string>;
+  /** `networkEgress.allowFqdns` and `.allowCidrs` are granted besides the configuration's list. */
+  executionWorkspaceSettings?: Loose<Record<string, unknown>>;
+  /** Not supported: `ERR_CREATEOS_UNSUPPORTED`. */
+  requestedExpiresAt?: Loose<string>;
+}
+
+/** What a lease's metadata holds. No key is ever in it. */
+export interface LeaseMetadata {
+  provider: "createos";
+  /** The API's origin. */
+  apiUrl: string;
+  companyId: string;
+  environmentId: string;
+  /** The workspace folder in the sandbox. */
+  remoteCwd: "/paperclip-workspace";
+  shellCommand: "bash";
+  /** A random UUID, which the sandbox holds too: a resume compares them. */
+  marker: string;
+  shape: string;
+  rootfs: string | null;
+  region: string | null;
+  reuseLease: boolean;
+  adapterType: string | null;
+  /** The configuration's own egress rules. */
+  baseEgressAllowlist: string[];
+  /** The rules the sandbox was created with; empty: everything is allowed. */
+  effectiveEgressAllowlist: string[];
+  /** Seconds until the provider pauses the idle sandbox; null: never. */
+  autoPauseAfterSeconds: number | null;
+}
+
+/** A lease that {@link LeaseDriver.acquire} gives. */
+export interface AcquiredLease {
+  /** The provider's id of the sandbox. */
+  providerLeaseId: string;
+  /** Spread so that it fits any record. */
+  metadata: LeaseMetadata & Record<string, unknown>;
+}
+
+/** A configuration as it may be stored (section 2). */
+export interface CreateosConfigInput {
+  /** An HTTPS origin, optionally ending in /v1; HTTP on loopback only. Required. */
+  apiUrl: string;
+  /** A shape of the provider's catalog. Required. */
+  shape: string;
+  /** Default: the environment variable CREATEOS_API_KEY, for the provider's own origin only. */
+  apiKey?: Loose<string>;
+  /** The image; default: the provider's. */
+  rootfs?: Loose<string>;
+  /** Images by adapter. */
+  rootfsByAdapter?: Loose<Record<string, string>>;
+  /** Hosts and CIDRs that sandboxes may reach; default: all. */
+  egressAllowlist?: Loose<readonly string[]>;
+  region?: Loose<string>;
+  /** Milliseconds, 1 to 86,400,000; default 300,000. */
+  timeoutMs?: Loose<number>;
+  /** Pause sandboxes on release instead of destroying them; default false. */
+  reuseLease?: Loose<boolean>;
+  /** Seconds, 60 to 86,400: the provider pauses idle sandboxes. Default: release pauses them. */
+  autoPauseAfterSeconds?: Loose<number>;
+}
+
+/** A parsed configuration (section 2). */
+export interface CreateosConfig {
+  /** The origin, without /v1. */
+  apiUrl: string;
+  apiKey: string | null;
+  shape: string;
+  rootfs: string | null;
+  rootfsByAdapter: Record<string, string>;
+  egressAllowlist: string[];
+  region: string | null;
+  /** Milliseconds. */
+  timeoutMs: number;
+  reuseLease: boolean;
+  /** Seconds; null: off. */
+  autoPauseAfterSeconds: number | null;
+}
+
+/** Options of a tracked call. */
+export interface TrackOptions {
+  /** Milliseconds, 1 to 86,400,000; default: the configuration's `timeoutMs`. */
+  timeoutMs?: Loose<number>;
+  /** Aborts the call too, with its own reason. */
+  signal?: Loose<AbortSignal>;
+}
+
+/**
+ * The work of a tracked call. The signal is aborted by a release or shutdown (`AbortError`), by the
+ * deadline (`TimeoutError`) or by the caller's own signal (its reason), whichever comes first. The
+ * client stays usable afterwards: clean-up runs on it.
+ */
+export type Work<T> = (client: CreateosClient, signal: AbortSignal) => T | PromiseLike<T>;
+
+/**
+ * Runs `work` under a lease (section 4). It is called before `track` returns, and what it returns or
+ * throws settles the promise: the same value, or the same reason.
+ *
+ * @param options A timeout in milliseconds, or {@link TrackOptions}.
+ * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`,
+ * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_LEASE_CLOSING`, `ERR_CREATEOS_TIMEOUT_INVALID`, in the order
+ * of the checks; a TypeError for a `work` or `signal` that is none.
+ */
+export function track<T>(
+  params: TrackParams,
+  work: Work<T>,
+  options?: Loose<number | TrackOptions>,
+): Promise<Awaited<T>>;
+
+/**
+ * Gives a lease back (section 5): aborts its calls, waits until each has settled, bounded by twice
+ * their longest configured timeout and 5 s, then destroys the sandbox, or pauses it when the
+ * configuration reuses leases and `destroy` is not true.
+ *
+ * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`,
+ * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_RELEASE_IN_PROGRESS`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`,
+ * and what the provider's requests fail with. A failed release may be tried again.
+ */
+export function release(params: ReleaseParams, destroy?: Loose<boolean>): Promise<void>;
+
+/**
+ * Refuses new calls, aborts all, and resolves when they have settled (each scope within its own
+ * bound) and no release is under way. May be repeated; release still works afterwards.
+ */
+export function shutdown(): Promise<void>;
+
+/** What a lease's scope is in. */
+export type LeaseState = "open" | "closing" | "unconfirmed" | "shutdown";
+
+/**
+ * The state of a lease as the driver knows it. Asks nobody.
+ *
+ * @throws {CreateosError} for an invalid configuration or a missing key; a TypeError for ids that
+ * are no non-empty strings.
+ */
+export function leaseState(params: OwnerParams, providerLeaseId: string): LeaseState;
+
+/** Options of a {@link LeaseDriver}. */
+export interface LeaseDriverOptions {
+  /**
+   * Classes whose instances count as a failed cleanup besides {@link CreateosCleanupError} and
+   * classes of that name: for bundles that rename classes.
+   */
+  cleanupErrors?: Loose<readonly (abstract new (...args: never[]) => unknown)[]>;
+}
+
+/** Leases with a state of their own: calls, closing and unconfirmed marks. */
+export class LeaseDriver {
+  constructor(options?: Loose<LeaseDriverOptions>);
+  /** As {@link track}. */
+  track<T>(
+    params: TrackParams,
+    work: Work<T>,
+    options?: Loose<number | TrackOptions>,
+  ): Promise<Awaited<T>>;
+  /** As {@link release}. */
+  release(params: ReleaseParams, destroy?: Loose<boolean>): Promise<void>;
+  /** {@link release} with `destroy`. */
+  destroy(params: ReleaseParams): Promise<void>;
+  /** As {@link shutdown}; what is being acquired is given up and removed. */
+  shutdown(): Promise<void>;
+  /** As {@link leaseState}. */
+  leaseState(params: OwnerParams, providerLeaseId: string): LeaseState;
+  /**
+   * Creates a sandbox and prepares it (section 8), within the configuration's timeout. On failure
+   * the sandbox is destroyed, or the error names it: `ERR_CREATEOS_CLEANUP_UNCONFIRMED` with
+   * `sandboxId`.
+   *
+   * @throws {CreateosError} `ERR_CREATEOS_UNSUPPORTED`, `ERR_CREATEOS_CONFIG`,
+   * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_SETUP`, `ERR_CREATEOS_LEASE_CLOSING` after a shutdown, and
+   * what the provider's requests fail with.
+   */
+  acquire(params: AcquireParams): Promise<AcquiredLease>;
+}
+
+/** A sandbox as the provider shows it. */
+export interface Sandbox {
+  id: string;
+  /** `creating`, `running`, `pausing`, `paused`, `resuming`, `forking`, `error`, and so on. */
+  status: string;
+}
+
+/** Options of {@link CreateosClient.request}: those of fetch that apply. */
+export interface RequestOptions {
+  /** Default `GET`. */
+  method?: string | undefined;
+  headers?: HeadersInit | undefined;
+  /** Whatever fetch takes, streams included. A POST without one sends `{}`. */
+  body?: BodyInit | AsyncIterable<Uint8Array> | null | undefined;
+  /** Bounds the request, body included. Default: the configured timeout does. */
+  signal?: AbortSignal | null | undefined;
+  /** Accepted, as fetch wants it for streams. */
+  duplex?: "half" | undefined;
+}
+
+/** Options of {@link CreateosClient.createSandbox}. */
+export interface CreateSandboxOptions {
+  rootfs?: string | null;
+  /** Hosts and CIDRs; empty: all. */
+  egress?: readonly string[];
+  /** Seconds; null: never. */
+  autoPauseAfterSeconds?: number | null;
+}
+
+/**
+ * The provider, as one account sees it (section 6). Paths are relative to `<apiUrl>/v1`. Requests of
+ * the whole process keep to 300 a minute for each origin. Redirects are never followed.
+ *
+ * Methods reject with {@link CreateosApiError} for an answer that is no success, with
+ * `ERR_CREATEOS_CONNECTION` where there was no answer, with `ERR_CREATEOS_RESPONSE` for one that
+ * can't be trusted, and with the signal's own reason once that is aborted.
+ */
+export class CreateosClient {
+  /** @throws {CreateosError} `ERR_CREATEOS_CONFIG`, `ERR_CREATEOS_API_KEY`. */
+  constructor(config: CreateosConfigInput | CreateosConfig);
+  /** The parsed configuration, frozen. Its `apiKey` can be read but is not enumerable. */
+  get config(): Readonly<CreateosConfig>;
+  /** The key in use. Not enumerable. */
+  get apiKey(): string;
+  /** Sends a request. The Response's body fails with a TypeError when the connection breaks. */
+  request(path: string, init?: RequestOptions): Promise<Response>;
+  /** Sends a request and gives the answer's `data`. `body` is sent as JSON. */
+  json(
+    path: string,
+    method?: string,
+    body?: unknown,
+    signal?: AbortSignal | null,
+  ): Promise<Record<string, unknown>>;
+  getSandbox(id: string, signal?: AbortSignal | null): Promise<Sandbox>;
+  /** Creates a sandbox of the configured shape and region, under a name of its own. */
+  createSandbox(signal?: AbortSignal | null, options?: CreateSandboxOptions): Promise<{ id: string }>;
+  /** Removes a sandbox; one that is gone already (HTTP 404) counts as removed. */
+  destroySandbox(id: string, signal?: AbortSignal | null): Promise<void>;
+  /** Brings a sandbox to a state. @throws {CreateosError} `ERR_CREATEOS_STATE`. */
+  transition(id: string, desired: "running" | "paused", signal?: AbortSignal | null): Promise<void>;
+  /** Replaces a sandbox's egress rules. */
+  setEgress(id: string, egress: readonly string[], signal?: AbortSignal | null): Promise<void>;
+  /** Writes a file at an absolute path of the sandbox. */
+  upload(
+    id: string,
+    path: string,
+    content: string | ArrayBuffer | ArrayBufferView,
+    signal?: AbortSignal | null,
+  ): Promise<void>;
+}
+
+/** The stable codes of {@link CreateosError.code} (section 7). */
+export type CreateosErrorCode =
+  | "ERR_CREATEOS_LEASE_MISMATCH"
+  | "ERR_CREATEOS_LEASE_CLOSING"
+  | "ERR_CREATEOS_RELEASE_IN_PROGRESS"
+  | "ERR_CREATEOS_CLEANUP_UNCONFIRMED"
+  | "ERR_CREATEOS_UNSUPPORTED"
+  | "ERR_CREATEOS_SETUP"
+  | "ERR_CREATEOS_COMMAND"
+  | "ERR_CREATEOS_OUTPUT"
+  | "ERR_CREATEOS_TIMEOUT_INVALID"
+  | "ERR_CREATEOS_CONFIG"
+  | "ERR_CREATEOS_API_KEY"
+  | "ERR_CREATEOS_API"
+  | "ERR_CREATEOS_CONNECTION"
+  | "ERR_CREATEOS_RESPONSE"
+  | "ERR_CREATEOS_STATE"
+  | "ERR_CREATEOS_CANCELLED"
+  | "ERR_CREATEOS_TRANSFER";
+
+/** The fields by which a lease is recognised. */
+export type LeaseField = "providerLeaseId" | "provider" | "companyId" | "environmentId" | "apiUrl";
+
+/** Every error of this package. Branch on `code`. */
+export class CreateosError extends Error {
+  constructor(message: string, code: CreateosErrorCode);
+  readonly code: CreateosErrorCode;
+  /** With `ERR_CREATEOS_LEASE_MISMATCH`: the fields that do not match. */
+  readonly mismatches?: LeaseField[];
+  /** With `ERR_CREATEOS_CONFIG`: the field at fault. */
+  readonly field?: string;
+}
+
+/** The provider answered with a failure. Its body is never kept: it may echo keys or input. */
+export class CreateosApiError extends CreateosError {
+  constructor(status: number, operation?: string);
+  readonly code: "ERR_CREATEOS_API";
+  /** The HTTP status. */
+  readonly status: number;
+  /** What the request was for, in a word or two. */
+  readonly operation: string | undefined;
+}
+
+/** Something may still run in the sandbox that nobody can vouch for. Destroy the lease. */
+export class CreateosCleanupError extends CreateosError {
+  constructor(message?: string);
+  readonly code: "ERR_CREATEOS_CLEANUP_UNCONFIRMED";
+  /** The sandbox that an acquisition could not remove. */
+  readonly sandboxId?: string;
+}
+
+/** Parses a configuration (section 2). @throws {CreateosError} `ERR_CREATEOS_CONFIG`. */
+export function parseConfig(raw: unknown): CreateosConfig;
+
+/**
+ * The key that requests under a configuration carry: its own, else the environment's for the
+ * provider's own origin. @throws {CreateosError} `ERR_CREATEOS_CONFIG`, `ERR_CREATEOS_API_KEY`.
+ */
+export function resolveApiKey(config: unknown): string;
+
+/** The key under which a lease's calls are kept (section 4). Holds a hash of the API key. */
+export function scopeKey(params: OwnerParams, providerLeaseId: string): string;
+
+/** A lease that can be used: it has an id, and is CreateOS's. */
+export interface UsableLease {
+  providerLeaseId: string;
+  metadata: { provider: "createos" } & Record<string, unknown>;
+}
+
+/** Whether a lease has an id and is CreateOS's. Never throws. */
+export function isUsableCreateosLease(lease: unknown): lease is UsableLease;
+
+/**
+ * Whether {@link track} would take the lease for the caller's own. Never throws.
+ *
+ * @param apiUrl The API's origin; default: the one in `params.config`.
+ */
+export function canUseLease(lease: unknown, params: unknown, apiUrl?: string): boolean;
+
+/**
+ * Whether {@link release} would take the lease for the caller's own. Never throws.
+ *
+ * @param apiUrl The API's origin; default: the one in `params.config`.
+ */
+export function canRelease(params: unknown, apiUrl?: string): boolean;
+
+/** One field of a lease that does not match. */
+export interface LeaseMismatch {
+  field: LeaseField;
+  /** What the caller's side has. */
+  expected: string | number | boolean | null | undefined;
+  /** What the lease has; for a structure only its type. */
+  actual: string | number | boolean | null | undefined;
+}
+
+/** Why a lease was refused, for a person to read. It never holds a key. */
+export interface LeaseExplanation {
+  usable: boolean;
+  mismatches: LeaseMismatch[];
+  /** What is wrong with the configuration or its key. */
+  config?: string;
+}
+
+/** Explains what {@link track} or {@link release} makes of the same parameters. Never throws. */
+export function explainLease(params: unknown): LeaseExplanation;

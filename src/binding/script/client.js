@@ -1,0 +1,287 @@
+// The provider client (specification, section 6): what is JavaScript's about it, which is signals,
+// web Requests, Responses and streams.
+(function client(native, shared, exports) {
+  'use strict';
+
+  const { ABORTED, readConfig, coreOf, describe, readList } = shared;
+
+  /** Statuses whose Response the platform makes without a body. */
+  const BODILESS = new Set([204, 205]);
+
+  /** Given instead of a configuration by the scripts, which have it parsed already. */
+  const PARSED = Symbol('parsed');
+
+  const isSignal = (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    typeof value.aborted === 'boolean' &&
+    typeof value.addEventListener === 'function' &&
+    typeof value.removeEventListener === 'function';
+
+  /** Ties a native operation to a caller's signal until `untie` is called. */
+  function tie(signal, onAbort) {
+    if (signal === undefined || signal === null) return { cancel: undefined, untie() {} };
+    if (!isSignal(signal)) throw new TypeError('signal must be an AbortSignal.');
+    if (signal.aborted) throw signal.reason;
+    const cancel = native.createCancel();
+    const listener = () => {
+      native.cancel(cancel);
+      onAbort?.();
+    };
+    signal.addEventListener('abort', listener, { once: true });
+    return { cancel, untie: () => signal.removeEventListener('abort', listener) };
+  }
+
+  /** A native failure as the caller sees it: an abort is the signal's own reason. */
+  const toReason = (error, signal) => (error === ABORTED ? signal?.reason : error);
+
+  /** Runs one native operation, which the signal ends. */
+  async function bounded(signal, start) {
+    const { cancel, untie } = tie(signal);
+    try {
+      return await start(cancel);
+    } catch (error) {
+      throw toReason(error, signal);
+    } finally {
+      untie();
+    }
+  }
+
+  /** The bytes of a view or buffer, as the platform's own Response would read them. */
+  function toBytes(body) {
+    if (ArrayBuffer.isView(body)) {
+      return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+    }
+    return new Uint8Array(body);
+  }
+
+  /** Sends a stream piece by piece, no faster than the connection takes it. */
+  async function pump(stream, upload, stop) {
+    const reader = stream.getReader();
+    stop.now = (reason) => reader.cancel(reason).catch(() => {});
+    let broken = true;
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) {
+          broken = false;
+          return;
+        }
+        if (!(value instanceof Uint8Array)) {
+          await reader.cancel(new TypeError('A request body must be a stream of Uint8Array.'));
+          return;
+        }
+        if (!(await native.pushUpload(upload, value))) {
+          await reader.cancel();
+          return;
+        }
+      }
+    } catch {
+      // The request fails for want of its body; that failure is the one the caller gets.
+    } finally {
+      native.endUpload(upload, broken).catch(() => {});
+    }
+  }
+
+  /** A body as native code takes it, and its default content type. */
+  async function toNativeBody(body, stop) {
+    if (body === undefined || body === null) return { payload: undefined };
+    if (typeof body === 'string') return { payload: body, type: 'text/plain;charset=UTF-8' };
+    if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return { payload: toBytes(body) };
+    // Everything else that fetch takes is read as the platform's own Response reads it.
+    const read = new Response(body);
+    const type = read.headers.get('content-type') ?? undefined;
+    const isStream = typeof body.getReader === 'function' || Symbol.asyncIterator in Object(body);
+    if (!isStream) return { payload: new Uint8Array(await read.arrayBuffer()), type };
+    const upload = native.createUpload();
+    stop.start = () => pump(read.body, upload, stop);
+    return { payload: upload, type };
+  }
+
+  /** A Response's body: native pieces, one for each time the reader asks. */
+  function toStream(body, signal, untie) {
+    let over = false;
+    const finish = () => {
+      over = true;
+      untie();
+    };
+    return {
+      source: {
+        type: 'bytes',
+        async pull(controller) {
+          let piece;
+          try {
+            // An empty piece is no piece: the stream would not ask again after it.
+            do piece = await native.readBody(body);
+            while (piece?.byteLength === 0);
+          } catch (error) {
+            if (over) return;
+            finish();
+            controller.error(toReason(error, signal));
+            return;
+          }
+          if (over) return;
+          if (piece === undefined) {
+            finish();
+            controller.close();
+            // A reader that brought its own buffer is waiting for it.
+            controller.byobRequest?.respond(0);
+          } else {
+            controller.enqueue(piece);
+          }
+        },
+        cancel() {
+          if (over) return;
+          finish();
+          native.dropBody(body);
+        },
+      },
+      fail(controller) {
+        if (over) return;
+        finish();
+        controller.error(signal.reason);
+        native.dropBody(body);
+      },
+    };
+  }
+
+  class CreateosClient {
+    #entry;
+    #core;
+
+    constructor(config, entry) {
+      if (config === PARSED) {
+        this.#entry = entry;
+        this.#core = entry.core;
+      } else {
+        this.#entry = readConfig(config);
+        this.#core = coreOf(this.#entry);
+      }
+    }
+
+    get config() {
+      const entry = this.#entry;
+      if (entry.description === undefined) {
+        const { apiKey, ...config } = describe(entry);
+        Object.defineProperty(config, 'apiKey', { value: apiKey, enumerable: false });
+        Object.freeze(config.rootfsByAdapter);
+        Object.freeze(config.egressAllowlist);
+        entry.description = Object.freeze(config);
+      }
+      return entry.description;
+    }
+
+    get apiKey() {
+      return native.clientKey(this.#core);
+    }
+
+    async request(path, init) {
+      const { method = 'GET', headers, body, signal } = init ?? {};
+      const sent = new Headers(headers ?? undefined);
+      let fail;
+      const { cancel, untie } = tie(signal, () => fail?.());
+      const stop = { start: undefined, now: undefined };
+      try {
+        const { payload, type } = await toNativeBody(body, stop);
+        if (type !== undefined && !sent.has('content-type')) sent.set('content-type', type);
+        const names = [];
+        for (const [name, value] of sent) names.push(name, value);
+        const answer = native.request(
+          this.#core,
+          cancel,
+          String(method).toUpperCase(),
+          String(path),
+          names,
+          payload,
+        );
+        stop.start?.();
+        const [status, statusText, received, nativeBody] = await answer;
+        const { source, fail: failStream } = toStream(nativeBody, signal, untie);
+        let controller;
+        source.start = (given) => {
+          controller = given;
+        };
+        const stream = new ReadableStream(source, { highWaterMark: 0 });
+        fail = () => failStream(controller);
+        return toResponse(stream, status, statusText, received);
+      } catch (error) {
+        untie();
+        const reason = toReason(error, signal);
+        stop.now?.(reason);
+        throw reason;
+      }
+    }
+
+    async json(path, method = 'GET', body, signal) {
+      const text = body === undefined ? undefined : JSON.stringify(body);
+      const data = await bounded(signal, (cancel) =>
+        native.json(this.#core, cancel, String(method).toUpperCase(), String(path), text),
+      );
+      return JSON.parse(data);
+    }
+
+    async getSandbox(id, signal) {
+      const status = await bounded(signal, (cancel) => native.getSandbox(this.#core, cancel, id));
+      return { id, status };
+    }
+
+    async createSandbox(signal, options) {
+      const { rootfs = null, egress = [], autoPauseAfterSeconds = null } = options ?? {};
+      const rules = readList(egress);
+      if (!rules || !rules.every((rule) => typeof rule === 'string')) {
+        throw new TypeError('egress must be an array of strings.');
+      }
+      const id = await bounded(signal, (cancel) =>
+        native.createSandbox(this.#core, cancel, rootfs, rules, autoPauseAfterSeconds),
+      );
+      return { id };
+    }
+
+    async destroySandbox(id, signal) {
+      await bounded(signal, (cancel) => native.destroySandbox(this.#core, cancel, id));
+    }
+
+    async transition(id, desired, signal) {
+      if (desired !== 'running' && desired !== 'paused') {
+        throw new TypeError('desired must be "running" or "paused".');
+      }
+      const running = desired === 'running';
+      await bounded(signal, (cancel) => native.transition(this.#core, cancel, id, running));
+    }
+
+    async setEgress(id, egress, signal) {
+      const rules = readList(egress);
+      if (!rules || !rules.every((rule) => typeof rule === 'string')) {
+        throw new TypeError('egress must be an array of strings.');
+      }
+      await bounded(signal, (cancel) => native.setEgress(this.#core, cancel, id, rules));
+    }
+
+    async upload(id, path, content, signal) {
+      const bytes =
+        content instanceof ArrayBuffer || ArrayBuffer.isView(content) ? toBytes(content) : content;
+      if (typeof bytes !== 'string' && !(bytes instanceof Uint8Array)) {
+        throw new TypeError('content must be a string or bytes.');
+      }
+      await bounded(signal, (cancel) =>
+        native.upload(this.#core, cancel, id, String(path), bytes),
+      );
+    }
+  }
+
+  /** A web Response. An empty answer still has a body, whatever the platform makes of its status. */
+  function toResponse(stream, status, statusText, received) {
+    const headers = new Headers();
+    for (let place = 0; place < received.length; place += 2) {
+      headers.append(received[place], received[place + 1]);
+    }
+    if (!BODILESS.has(status)) return new Response(stream, { status, statusText, headers });
+    const response = new Response(stream, { statusText, headers });
+    Object.defineProperty(response, 'status', { value: status });
+    return response;
+  }
+
+  exports.CreateosClient = CreateosClient;
+  Object.assign(shared, { CreateosClient, PARSED, isSignal });
+})
+//# sourceURL=createos-lease/client.js

@@ -1,0 +1,160 @@
+// Whose lease it is (specification, section 3): reading the fields, and the host's own guards.
+(function guards(native, shared, exports) {
+  'use strict';
+
+  const { isObject, readConfig, coreOf } = shared;
+
+  const NOTHING = Object.freeze({});
+
+  /** What is there to read properties of: the value, or an object without any. */
+  const fields = (value) => (isObject(value) ? value : NOTHING);
+
+  /**
+   * Reads what a lease is recognised by, in the order of the checks. `mask` has a bit for each
+   * field that does not match; the metadata's `apiUrl` is read later, once the configuration is.
+   */
+  function readClaim(id, metadata, params) {
+    const recorded = fields(metadata);
+    const provider = recorded.provider;
+    const recordedCompany = recorded.companyId;
+    const companyId = params.companyId;
+    const recordedEnvironment = recorded.environmentId;
+    const environmentId = params.environmentId;
+    const mask = native.claim(
+      id,
+      provider,
+      recordedCompany,
+      companyId,
+      recordedEnvironment,
+      environmentId,
+    );
+    return { mask, id, companyId, environmentId, provider, recordedCompany, recordedEnvironment };
+  }
+
+  /** Checks ownership whole, and gives the claim with its configuration. Throws the refusal. */
+  function own(release, id, metadata, params) {
+    const claim = readClaim(id, metadata, params);
+    if (claim.mask !== 0) throw native.refuse(release, claim.mask);
+    const entry = readConfig(params.config);
+    if (!native.isOrigin(entry.parsed, metadata.apiUrl)) throw native.refuse(release, 0);
+    claim.entry = entry;
+    return claim;
+  }
+
+  /** The same without throwing: for guards, which are total. */
+  function owns(id, metadata, params, apiUrl) {
+    try {
+      const given = fields(params);
+      if (readClaim(id, metadata, given).mask !== 0) return false;
+      const recorded = metadata.apiUrl;
+      if (typeof apiUrl === 'string') return recorded === apiUrl;
+      return native.isOrigin(readConfig(given.config).parsed, recorded);
+    } catch {
+      return false;
+    }
+  }
+
+  exports.isUsableCreateosLease = function isUsableCreateosLease(lease) {
+    try {
+      const { providerLeaseId: id, metadata } = fields(lease);
+      return typeof id === 'string' && id !== '' && fields(metadata).provider === 'createos';
+    } catch {
+      return false;
+    }
+  };
+
+  exports.canUseLease = function canUseLease(lease, params, apiUrl) {
+    try {
+      const { providerLeaseId: id, metadata } = fields(lease);
+      return owns(id, metadata, params, apiUrl);
+    } catch {
+      return false;
+    }
+  };
+
+  exports.canRelease = function canRelease(params, apiUrl) {
+    try {
+      const { providerLeaseId: id, leaseMetadata: metadata } = fields(params);
+      return owns(id, metadata, params, apiUrl);
+    } catch {
+      return false;
+    }
+  };
+
+  /** A value as a person may see it: never a key, never more than a word of a structure. */
+  function show(value, key) {
+    if (typeof value === 'string') {
+      if (key !== undefined && value.includes(key)) return '***';
+      return withoutCredentials(value);
+    }
+    if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
+    if (value === undefined) return undefined;
+    return Array.isArray(value) ? 'array' : typeof value;
+  }
+
+  /** A URL's user and password are nobody's business. */
+  function withoutCredentials(text) {
+    return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/iu, '$1***@');
+  }
+
+  /** What reading the property gives, or undefined where that throws. */
+  function peek(object, name) {
+    try {
+      return fields(object)[name];
+    } catch {
+      return undefined;
+    }
+  }
+
+  exports.explainLease = function explainLease(params) {
+    const lease = peek(params, 'lease');
+    const isTracked = isObject(lease);
+    const id = peek(isTracked ? lease : params, 'providerLeaseId');
+    const metadata = isTracked ? peek(lease, 'metadata') : peek(params, 'leaseMetadata');
+    const config = peek(params, 'config');
+    const key = peek(config, 'apiKey');
+    const secret = typeof key === 'string' && key.trim() !== '' ? key.trim() : undefined;
+    const mismatches = [];
+    const compare = (field, expected, actual, matches) => {
+      if (matches) return;
+      mismatches.push({ field, expected: show(expected, secret), actual: show(actual, secret) });
+    };
+    const isId = (value) => typeof value === 'string' && value !== '';
+    const provider = peek(metadata, 'provider');
+    compare('providerLeaseId', 'a non-empty string', id, isId(id));
+    compare('provider', 'createos', provider, provider === 'createos');
+    for (const field of ['companyId', 'environmentId']) {
+      const expected = peek(params, field);
+      const actual = peek(metadata, field);
+      compare(field, expected, actual, isId(expected) && expected === actual);
+    }
+    const explained = { usable: false, mismatches };
+    try {
+      const entry = readConfig(config);
+      const [origin] = native.describe(entry.parsed);
+      const actual = peek(metadata, 'apiUrl');
+      compare('apiUrl', origin, actual, actual === origin);
+      coreOf(entry);
+      explained.usable = mismatches.length === 0;
+    } catch (error) {
+      explained.config =
+        error instanceof shared.CreateosError
+          ? error.message
+          : 'The configuration could not be read.';
+    }
+    return explained;
+  };
+
+  exports.scopeKey = function scopeKey(params, providerLeaseId) {
+    const { companyId, environmentId, config } = fields(params);
+    for (const [name, value] of Object.entries({ companyId, environmentId, providerLeaseId })) {
+      if (typeof value !== 'string' || value === '') {
+        throw new TypeError(`${name} must be a non-empty string.`);
+      }
+    }
+    return native.scopeKey(coreOf(readConfig(config)), companyId, environmentId, providerLeaseId);
+  };
+
+  Object.assign(shared, { fields, own });
+})
+//# sourceURL=createos-lease/guards.js

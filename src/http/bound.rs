@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Instant;
+use crate::clock::{Instant, now};
 use crate::error::Failure;
 
 /// The end that an operation may not outlive. The default one is endless.
@@ -105,6 +105,9 @@ impl Bound {
 
     async fn deadline_passed(&self) {
         match self.deadline {
+            // A timer fires on its next tick, so one that is due already would lose against an
+            // operation that is ready.
+            Some(deadline) if deadline <= now() => {}
             Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,
         }

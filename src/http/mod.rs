@@ -43,32 +43,38 @@ pub use {
 };
 
 #[cfg(test)]
-#[path = "../tests/http_server.rs"]
-pub mod http_server;
-#[cfg(test)]
-#[path = "../tests/http_json.rs"]
-mod http_json;
-#[cfg(test)]
-#[path = "../tests/http_paths.rs"]
-mod http_paths;
-#[cfg(test)]
-#[path = "../tests/http_transition_rules.rs"]
-mod http_transition_rules;
-#[cfg(test)]
-#[path = "../tests/http_headers.rs"]
-mod http_headers;
-#[cfg(test)]
-#[path = "../tests/http_failures.rs"]
-mod http_failures;
+#[path = "../tests/http_bodies.rs"]
+mod http_bodies;
 #[cfg(test)]
 #[path = "../tests/http_cancellation.rs"]
 mod http_cancellation;
 #[cfg(test)]
-#[path = "../tests/http_bodies.rs"]
-mod http_bodies;
+#[path = "../tests/http_failures.rs"]
+mod http_failures;
+#[cfg(test)]
+#[path = "../tests/http_headers.rs"]
+mod http_headers;
+#[cfg(test)]
+#[path = "../tests/http_json.rs"]
+mod http_json;
+#[cfg(test)]
+#[path = "../tests/http_lifecycle.rs"]
+mod http_lifecycle;
+#[cfg(test)]
+#[path = "../tests/http_paths.rs"]
+mod http_paths;
+#[cfg(test)]
+#[path = "../tests/http_proxies.rs"]
+mod http_proxies;
+#[cfg(test)]
+#[path = "../tests/http_server.rs"]
+pub mod http_server;
 #[cfg(test)]
 #[path = "../tests/http_too_many.rs"]
 mod http_too_many;
 #[cfg(test)]
-#[path = "../tests/http_lifecycle.rs"]
-mod http_lifecycle;
+#[path = "../tests/http_transition_rules.rs"]
+mod http_transition_rules;
+#[cfg(test)]
+#[path = "../tests/http_trust.rs"]
+mod http_trust;

@@ -22,7 +22,10 @@ async fn what_is_cancelled_already_is_not_sent() {
     let mut server = silent().await;
     let token = CancellationToken::new();
     token.cancel();
-    let answer = server.client().request(get(), Bound::cancelled_by(token)).await;
+    let answer = server
+        .client()
+        .request(get(), Bound::cancelled_by(token))
+        .await;
     assert_eq!(answer.err(), Some(Failure::Aborted { sent: false }));
     assert_eq!(server.seen_so_far(), 0);
 }
@@ -40,7 +43,9 @@ async fn a_cancellation_wins_over_a_deadline_that_has_passed_too() {
     let server = silent().await;
     let token = CancellationToken::new();
     token.cancel();
-    let bound = Bound::until(now()).and_cancelled_by(CancellationToken::new()).and_cancelled_by(token);
+    let bound = Bound::until(now())
+        .and_cancelled_by(CancellationToken::new())
+        .and_cancelled_by(token);
     let answer = server.client().request(get(), bound).await;
     assert_eq!(answer.err(), Some(Failure::Aborted { sent: false }));
 }
@@ -53,7 +58,9 @@ async fn a_request_that_waits_for_its_turn_was_not_sent() {
     let ahead = client.request(get(), Bound::default());
     let token = CancellationToken::new();
     let waiting = tokio::spawn(client.request(get(), Bound::cancelled_by(token.clone())));
-    let late = client.request(get(), Bound::until(now() + millis(20))).await;
+    let late = client
+        .request(get(), Bound::until(now() + millis(20)))
+        .await;
     assert_eq!(late.err(), Some(Failure::TimedOut { sent: false }));
     token.cancel();
     let failure = waiting.await.expect("no panic").err();
@@ -69,7 +76,9 @@ async fn a_request_that_waits_for_its_turn_was_not_sent() {
 async fn a_request_under_way_may_have_been_sent_and_its_connection_goes() {
     let mut server = silent().await;
     let token = CancellationToken::new();
-    let request = server.client().request(get(), Bound::cancelled_by(token.clone()));
+    let request = server
+        .client()
+        .request(get(), Bound::cancelled_by(token.clone()));
     let request = tokio::spawn(request);
     server.seen().await;
     token.cancel();
@@ -81,7 +90,10 @@ async fn a_request_under_way_may_have_been_sent_and_its_connection_goes() {
 #[tokio::test]
 async fn a_deadline_ends_a_silent_request() {
     let mut server = silent().await;
-    let answer = server.client().request(get(), Bound::until(now() + millis(50))).await;
+    let answer = server
+        .client()
+        .request(get(), Bound::until(now() + millis(50)))
+        .await;
     assert_eq!(answer.err(), Some(Failure::TimedOut { sent: true }));
     server.left().await;
 }
@@ -101,7 +113,11 @@ async fn a_dropped_body_gives_its_connection_up() {
         Reply::ThenHold(b"HTTP/1.1 200 Said\r\ncontent-length: 9\r\n\r\nhalf".into())
     })
     .await;
-    let answer = server.client().request(get(), Bound::default()).await.expect("an answer");
+    let answer = server
+        .client()
+        .request(get(), Bound::default())
+        .await
+        .expect("an answer");
     drop(answer);
     server.left().await;
 }
@@ -112,17 +128,33 @@ async fn the_bound_of_a_request_covers_its_body() {
     let mut server = Server::start(|_| Reply::ThenHold(half.into())).await;
     let token = CancellationToken::new();
     let bound = Bound::cancelled_by(token.clone());
-    let mut body = server.client().request(get(), bound).await.expect("an answer").body;
+    let mut body = server
+        .client()
+        .request(get(), bound)
+        .await
+        .expect("an answer")
+        .body;
     assert_eq!(body.next().await, Some(Ok(Bytes::from_static(b"half"))));
     token.cancel();
-    assert_eq!(body.next().await, Some(Err(Failure::Aborted { sent: true })));
+    assert_eq!(
+        body.next().await,
+        Some(Err(Failure::Aborted { sent: true }))
+    );
     assert_eq!(body.next().await, None);
     server.left().await;
 
     let bound = Bound::until(now() + millis(50));
-    let mut body = server.client().request(get(), bound).await.expect("an answer").body;
+    let mut body = server
+        .client()
+        .request(get(), bound)
+        .await
+        .expect("an answer")
+        .body;
     assert_eq!(body.next().await, Some(Ok(Bytes::from_static(b"half"))));
-    assert_eq!(body.next().await, Some(Err(Failure::TimedOut { sent: true })));
+    assert_eq!(
+        body.next().await,
+        Some(Err(Failure::TimedOut { sent: true }))
+    );
     server.left().await;
 }
 
@@ -135,7 +167,10 @@ async fn an_abort_while_json_is_read_is_no_invalid_json() {
     let answer = tokio::spawn(server.client().json(Method::GET, "/a".into(), None, bound));
     server.seen().await;
     token.cancel();
-    assert_eq!(answer.await.expect("no panic").err(), Some(Failure::Aborted { sent: true }));
+    assert_eq!(
+        answer.await.expect("no panic").err(),
+        Some(Failure::Aborted { sent: true })
+    );
 }
 
 #[tokio::test]
@@ -144,11 +179,17 @@ async fn a_cancelled_upload_stops_reading_its_stream() {
     let (pieces, body) = Body::channel(1);
     let token = CancellationToken::new();
     let request = Request::new(Method::PUT, "/a").body(body);
-    let request =
-        tokio::spawn(server.client().request(request, Bound::cancelled_by(token.clone())));
+    let request = tokio::spawn(
+        server
+            .client()
+            .request(request, Bound::cancelled_by(token.clone())),
+    );
     // The second piece fits only when the first one has been taken.
     for _ in 0..2 {
-        pieces.send(Ok(Bytes::from_static(b"x"))).await.expect("somebody reads");
+        pieces
+            .send(Ok(Bytes::from_static(b"x")))
+            .await
+            .expect("somebody reads");
     }
     token.cancel();
     assert!(request.await.expect("no panic").is_err());
@@ -157,7 +198,9 @@ async fn a_cancelled_upload_stops_reading_its_stream() {
 
 #[tokio::test]
 async fn an_upload_that_is_refused_midway_stops_reading_its_stream() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
     let origin = format!("http://{}", listener.local_addr().expect("an address"));
     let (held, mut hold) = mpsc::channel(1);
     tokio::spawn(async move {
@@ -165,13 +208,18 @@ async fn an_upload_that_is_refused_midway_stops_reading_its_stream() {
         let (mut stream, _) = listener.accept().await.expect("a client");
         let mut some = [0; 64];
         let _ = stream.read(&mut some).await;
-        let _ = stream.write_all(b"HTTP/1.1 413 Said\r\ncontent-length: 0\r\n\r\n").await;
+        let _ = stream
+            .write_all(b"HTTP/1.1 413 Said\r\ncontent-length: 0\r\n\r\n")
+            .await;
         let _ = held.send(stream).await;
     });
     let (pieces, body) = Body::channel(1);
     let request = Request::new(Method::PUT, "/a/files?path=/x").body(body);
     let client = super::http_server::client(&origin);
-    let failure = client.request(request, Bound::default()).await.expect_err("refused");
+    let failure = client
+        .request(request, Bound::default())
+        .await
+        .expect_err("refused");
     assert!(matches!(failure, Failure::Api { status: 413, .. }));
     pieces.closed().await;
     drop(hold.recv().await);
@@ -181,7 +229,10 @@ async fn an_upload_that_is_refused_midway_stops_reading_its_stream() {
 async fn the_default_bound_is_the_configured_timeout() {
     let client = super::http_server::client("https://api.example.test");
     let start = now();
-    let ended = client.default_bound().run(std::future::pending::<()>()).await;
+    let ended = client
+        .default_bound()
+        .run(std::future::pending::<()>())
+        .await;
     assert!(ended.is_err());
     assert_eq!((now() - start).as_secs(), 300);
 }

@@ -8,19 +8,38 @@ use crate::http::{Body, Bound, Method, Request, StreamBroken};
 
 async fn failure(server: &Server, method: Method, path: &str) -> Failure {
     let request = Request::new(method, path);
-    server.client().request(request, Bound::default()).await.expect_err("a failure")
+    server
+        .client()
+        .request(request, Bound::default())
+        .await
+        .expect_err("a failure")
 }
 
 #[tokio::test]
 async fn a_status_that_is_no_success_says_status_and_operation() {
     let server = Server::start(|seen| {
-        let status = seen.target.rsplit('/').next().and_then(|status| status.parse().ok());
-        Reply::json(status.expect("a status"), r#"{"status":"fail","data":"skp_test"}"#)
+        let status = seen
+            .target
+            .rsplit('/')
+            .next()
+            .and_then(|status| status.parse().ok());
+        Reply::json(
+            status.expect("a status"),
+            r#"{"status":"fail","data":"skp_test"}"#,
+        )
     })
     .await;
-    for status in [300, 304, 400, 401, 402, 404, 408, 409, 410, 418, 500, 502, 503, 599] {
+    for status in [
+        300, 304, 400, 401, 402, 404, 408, 409, 410, 418, 500, 502, 503, 599,
+    ] {
         let failure = failure(&server, Method::GET, &format!("/sandboxes/{status}")).await;
-        assert_eq!(failure, Failure::Api { status, operation: Operation::SandboxLifecycle });
+        assert_eq!(
+            failure,
+            Failure::Api {
+                status,
+                operation: Operation::SandboxLifecycle
+            }
+        );
         assert!(!format!("{failure:?} {failure}").contains("skp_test"));
     }
 }
@@ -30,8 +49,16 @@ async fn a_redirect_is_not_followed_and_is_no_api_failure() {
     let mut other = Server::start(|_| Reply::data("{}")).await;
     let target = other.origin.clone();
     let mut server = Server::start(move |seen| {
-        let status = seen.target.rsplit('/').next().and_then(|status| status.parse().ok());
-        Reply::with(status.expect("a status"), &format!("location: {target}/x\r\n"), b"")
+        let status = seen
+            .target
+            .rsplit('/')
+            .next()
+            .and_then(|status| status.parse().ok());
+        Reply::with(
+            status.expect("a status"),
+            &format!("location: {target}/x\r\n"),
+            b"",
+        )
     })
     .await;
     for status in [301, 302, 303, 307, 308] {
@@ -48,7 +75,10 @@ async fn a_refused_connection_was_not_sent() {
     let origin = format!("http://{}", listener.local_addr().expect("an address"));
     drop(listener);
     let request = Request::new(Method::GET, "/a");
-    let failure = client(&origin).request(request, Bound::default()).await.expect_err("nobody");
+    let failure = client(&origin)
+        .request(request, Bound::default())
+        .await
+        .expect_err("nobody");
     assert_eq!(failure, Failure::Connection { sent: false });
     assert_eq!(failure.to_string(), "CreateOS connection failed.");
 }
@@ -57,7 +87,10 @@ async fn a_refused_connection_was_not_sent() {
 async fn a_name_that_does_not_resolve_was_not_sent() {
     let request = Request::new(Method::GET, "/a");
     let client = client("https://nowhere.invalid");
-    let failure = client.request(request, Bound::default()).await.expect_err("nobody");
+    let failure = client
+        .request(request, Bound::default())
+        .await
+        .expect_err("nobody");
     assert_eq!(failure, Failure::Connection { sent: false });
 }
 
@@ -80,7 +113,13 @@ async fn an_endless_error_body_is_not_read() {
     })
     .await;
     let failure = failure(&server, Method::GET, "/a").await;
-    assert_eq!(failure, Failure::Api { status: 500, operation: Operation::SandboxLifecycle });
+    assert_eq!(
+        failure,
+        Failure::Api {
+            status: 500,
+            operation: Operation::SandboxLifecycle
+        }
+    );
     server.left().await;
 }
 
@@ -88,15 +127,25 @@ async fn an_endless_error_body_is_not_read() {
 async fn a_request_stream_that_breaks_fails_the_request() {
     let server = Server::start(|_| Reply::data("{}")).await;
     let (pieces, body) = Body::channel(1);
-    pieces.send(Err(StreamBroken)).await.expect("somebody reads");
+    pieces
+        .send(Err(StreamBroken))
+        .await
+        .expect("somebody reads");
     let request = Request::new(Method::PUT, "/a").body(body);
-    let failure = server.client().request(request, Bound::default()).await.expect_err("broken");
+    let failure = server
+        .client()
+        .request(request, Bound::default())
+        .await
+        .expect_err("broken");
     assert_eq!(failure, Failure::Connection { sent: true });
 }
 
 async fn json_fault(reply: fn() -> Reply) -> Failure {
     let server = Server::start(move |_| reply()).await;
-    let answer = server.client().json(Method::GET, "/a".into(), None, Bound::default()).await;
+    let answer = server
+        .client()
+        .json(Method::GET, "/a".into(), None, Bound::default())
+        .await;
     answer.expect_err("a failure")
 }
 
@@ -112,11 +161,17 @@ async fn json_that_is_none_is_refused() {
             Reply::ThenClose(chunked.into())
         },
     ] {
-        assert_eq!(json_fault(reply).await, Failure::Response(ResponseFault::Json));
+        assert_eq!(
+            json_fault(reply).await,
+            Failure::Response(ResponseFault::Json)
+        );
     }
     let unsuccessful = json_fault(|| Reply::json(200, r#"{"status":"fail","data":{}}"#)).await;
     assert_eq!(unsuccessful, Failure::Response(ResponseFault::Unsuccessful));
-    assert_eq!(json_fault(|| Reply::data("[]")).await, Failure::Response(ResponseFault::Data));
+    assert_eq!(
+        json_fault(|| Reply::data("[]")).await,
+        Failure::Response(ResponseFault::Data)
+    );
 }
 
 #[tokio::test]
@@ -135,8 +190,14 @@ async fn an_oversized_answer_is_not_read_to_its_end() {
         Reply::Endless(head, piece)
     })
     .await;
-    let answer = server.client().json(Method::GET, "/a".into(), None, Bound::default()).await;
-    assert_eq!(answer.err(), Some(Failure::Response(ResponseFault::Oversized)));
+    let answer = server
+        .client()
+        .json(Method::GET, "/a".into(), None, Bound::default())
+        .await;
+    assert_eq!(
+        answer.err(),
+        Some(Failure::Response(ResponseFault::Oversized))
+    );
     server.left().await;
 }
 
@@ -148,6 +209,9 @@ async fn an_answer_of_exactly_64_mib_is_read() {
         Reply::with(200, "", &body)
     })
     .await;
-    let answer = server.client().json(Method::GET, "/a".into(), None, Bound::default()).await;
+    let answer = server
+        .client()
+        .json(Method::GET, "/a".into(), None, Bound::default())
+        .await;
     assert_eq!(answer.expect("an answer").data(), "{}");
 }

@@ -8,7 +8,11 @@ use crate::http::{Body, Bound, Client, Method, Request};
 
 async fn sent(request: Request) -> Seen {
     let mut server = Server::start(|_| Reply::with(200, "", b"")).await;
-    server.client().request(request, Bound::default()).await.expect("an answer");
+    server
+        .client()
+        .request(request, Bound::default())
+        .await
+        .expect("an answer");
     server.seen().await
 }
 
@@ -25,10 +29,24 @@ async fn the_key_goes_out_and_no_other_credential_does() {
         .header("x-mine", "two");
     let seen = sent(request).await;
     assert_eq!(seen.header("x-api-key"), Some(KEY));
-    assert!(seen.headers.iter().all(|(_, value)| !value.contains("other")));
-    let mine: Vec<_> = seen.headers.iter().filter(|(name, _)| name == "x-mine").collect();
+    assert!(
+        seen.headers
+            .iter()
+            .all(|(_, value)| !value.contains("other"))
+    );
+    let mine: Vec<_> = seen
+        .headers
+        .iter()
+        .filter(|(name, _)| name == "x-mine")
+        .collect();
     assert_eq!(mine.len(), 2);
-    assert_eq!(seen.headers.iter().filter(|(name, _)| name == "x-api-key").count(), 1);
+    assert_eq!(
+        seen.headers
+            .iter()
+            .filter(|(name, _)| name == "x-api-key")
+            .count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -44,11 +62,21 @@ async fn headers_of_the_connection_are_ours() {
         .header("accept-encoding", "br")
         .body(Body::Bytes(Bytes::from_static(b"content")));
     let seen = sent(request).await;
-    assert!(seen.header("host").is_some_and(|host| host.starts_with("127.0.0.1:")));
+    assert!(
+        seen.header("host")
+            .is_some_and(|host| host.starts_with("127.0.0.1:"))
+    );
     assert_eq!(seen.header("content-length"), Some("7"));
     assert_eq!(seen.body, b"content");
     assert_eq!(seen.header("accept-encoding"), Some("identity"));
-    for name in ["transfer-encoding", "connection", "upgrade", "expect", "te", "referer"] {
+    for name in [
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "expect",
+        "te",
+        "referer",
+    ] {
         assert_eq!(seen.header(name), None, "{name}");
     }
 }
@@ -59,8 +87,12 @@ async fn a_post_without_a_body_sends_an_empty_object() {
     let seen = sent(request).await;
     assert_eq!(seen.text(), "{}");
     assert_eq!(seen.header("content-length"), Some("2"));
-    let types: Vec<_> =
-        seen.headers.iter().filter(|(name, _)| name == "content-type").map(|(_, v)| v).collect();
+    let types: Vec<_> = seen
+        .headers
+        .iter()
+        .filter(|(name, _)| name == "content-type")
+        .map(|(_, v)| v)
+        .collect();
     assert_eq!(types, ["application/json"]);
 }
 
@@ -84,7 +116,10 @@ async fn a_posts_own_body_and_type_stay() {
         .header("content-type", "text/plain")
         .body(Body::Bytes(Bytes::from_static(b"x")));
     let seen = sent(request).await;
-    assert_eq!((seen.text(), seen.header("content-type")), ("x", Some("text/plain")));
+    assert_eq!(
+        (seen.text(), seen.header("content-type")),
+        ("x", Some("text/plain"))
+    );
 }
 
 #[tokio::test]
@@ -92,8 +127,14 @@ async fn a_key_that_is_no_header_value_sends_nothing() {
     let mut server = Server::start(|_| Reply::data("{}")).await;
     for text in ["k\u{1}", "k\u{7f}", "k\u{20ac}", "\u{1f600}"] {
         let client = Client::new(config(&server.origin), key(text));
-        let failure = client.request(Request::new(Method::GET, "/a"), Bound::default()).await;
-        assert_eq!(failure.err(), Some(Failure::Connection { sent: false }), "{text:?}");
+        let failure = client
+            .request(Request::new(Method::GET, "/a"), Bound::default())
+            .await;
+        assert_eq!(
+            failure.err(),
+            Some(Failure::Connection { sent: false }),
+            "{text:?}"
+        );
     }
     assert_eq!(server.seen_so_far(), 0);
 }
@@ -102,7 +143,10 @@ async fn a_key_that_is_no_header_value_sends_nothing() {
 async fn a_latin_1_key_goes_out_byte_by_byte() {
     let mut server = Server::start(|_| Reply::data("{}")).await;
     let client = Client::new(config(&server.origin), key("k\u{e9}"));
-    client.request(Request::new(Method::GET, "/a"), Bound::default()).await.expect("an answer");
+    client
+        .request(Request::new(Method::GET, "/a"), Bound::default())
+        .await
+        .expect("an answer");
     // 0xE9 alone is no UTF-8, which is how the test server reads it.
     assert_eq!(server.seen().await.header("x-api-key"), Some("k\u{fffd}"));
 }
@@ -130,6 +174,13 @@ async fn nothing_secret_is_printed() {
     let request = Request::new(Method::GET, "/hunter2")
         .header("x-hunter2", "hunter2")
         .body(Body::Bytes(Bytes::from_static(b"hunter2")));
-    let printed = format!("{client:?} {request:?} {:?} {:?}", client.api_key(), client.config());
-    assert!(!printed.contains(KEY) && !printed.contains("hunter2"), "{printed}");
+    let printed = format!(
+        "{client:?} {request:?} {:?} {:?}",
+        client.api_key(),
+        client.config()
+    );
+    assert!(
+        !printed.contains(KEY) && !printed.contains("hunter2"),
+        "{printed}"
+    );
 }

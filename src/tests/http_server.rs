@@ -1,5 +1,6 @@
 //! A loopback server that answers as a test says, and a client for it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -72,6 +73,7 @@ pub struct Server {
     pub origin: String,
     requests: mpsc::UnboundedReceiver<Seen>,
     closed: mpsc::UnboundedReceiver<()>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -81,8 +83,11 @@ impl Server {
         let (seen, requests) = mpsc::unbounded_channel();
         let (close, closed) = mpsc::unbounded_channel();
         let answer = Arc::new(Mutex::new(answer));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(serve(
                     stream,
                     Arc::clone(&answer),
@@ -106,6 +111,11 @@ impl Server {
     /// The requests that have arrived so far and were not asked for.
     pub fn seen_so_far(&mut self) -> usize {
         std::iter::from_fn(|| self.requests.try_recv().ok()).count()
+    }
+
+    /// How many connections there have been.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// Waits until a client has left a connection.

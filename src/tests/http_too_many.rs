@@ -8,7 +8,10 @@ use crate::clock::{millis, now};
 use crate::error::{Failure, Operation};
 use crate::http::{Body, Bound, Method, Request};
 
-const TOO_MANY: Failure = Failure::Api { status: 429, operation: Operation::WorkspaceCommand };
+const TOO_MANY: Failure = Failure::Api {
+    status: 429,
+    operation: Operation::WorkspaceCommand,
+};
 
 fn post() -> Request {
     Request::new(Method::POST, "/sandboxes/a/exec").body(Body::Bytes(Bytes::from_static(b"{1}")))
@@ -44,7 +47,11 @@ async fn refusing_visibly(headers: &'static str) -> Server {
 #[tokio::test]
 async fn a_refused_request_is_sent_again_whole() {
     let mut server = refusing(2, "retry-after: 0\r\n").await;
-    let answer = server.client().request(post(), Bound::default()).await.expect("an answer");
+    let answer = server
+        .client()
+        .request(post(), Bound::default())
+        .await
+        .expect("an answer");
     assert_eq!(answer.status, 200);
     for _ in 0..3 {
         assert_eq!(server.seen().await.text(), "{1}");
@@ -60,7 +67,10 @@ async fn a_stated_time_is_waited_and_others_wait_too() {
     let refused = tokio::spawn(client.request(post(), Bound::default()));
     server.seen().await;
     server.left().await;
-    client.request(post(), Bound::default()).await.expect("an answer");
+    client
+        .request(post(), Bound::default())
+        .await
+        .expect("an answer");
     assert!(now() - start >= millis(1_000));
     refused.await.expect("no panic").expect("an answer");
 }
@@ -73,7 +83,10 @@ async fn without_a_time_others_do_not_wait() {
     let refused = tokio::spawn(client.request(post(), Bound::default()));
     server.seen().await;
     server.left().await;
-    client.request(post(), Bound::default()).await.expect("an answer");
+    client
+        .request(post(), Bound::default())
+        .await
+        .expect("an answer");
     assert!(now() - start < millis(900));
     refused.await.expect("no panic").expect("an answer");
     assert!(now() - start >= millis(1_000));
@@ -83,20 +96,32 @@ async fn without_a_time_others_do_not_wait() {
 async fn without_a_time_one_second_is_waited() {
     let mut server = refusing(1, "").await;
     let start = now();
-    server.client().request(post(), Bound::default()).await.expect("an answer");
+    server
+        .client()
+        .request(post(), Bound::default())
+        .await
+        .expect("an answer");
     assert!(now() - start >= millis(1_000));
     assert_eq!(server.seen_so_far(), 2);
 }
 
 #[tokio::test]
 async fn a_wait_past_a_minute_surfaces_at_once_and_holds_up_nobody() {
-    for headers in
-        ["retry-after: 61\r\n", "retry-after: Fri, 31 Dec 9999 23:59:59 GMT\r\n", "retry-after: 99999999999999999999999\r\n"]
-    {
+    for headers in [
+        "retry-after: 61\r\n",
+        "retry-after: Fri, 31 Dec 9999 23:59:59 GMT\r\n",
+        "retry-after: 99999999999999999999999\r\n",
+    ] {
         let mut server = refusing(1, headers).await;
         let client = server.client();
-        assert_eq!(client.request(post(), Bound::default()).await.err(), Some(TOO_MANY));
-        client.request(post(), Bound::default()).await.expect("nobody waits");
+        assert_eq!(
+            client.request(post(), Bound::default()).await.err(),
+            Some(TOO_MANY)
+        );
+        client
+            .request(post(), Bound::default())
+            .await
+            .expect("nobody waits");
         assert_eq!(server.seen_so_far(), 2);
     }
 }
@@ -107,7 +132,10 @@ async fn a_wait_past_the_deadline_surfaces_at_once() {
         let server = refusing(1, headers).await;
         let bound = Bound::until(now() + millis(900));
         let start = now();
-        assert_eq!(server.client().request(post(), bound).await.err(), Some(TOO_MANY));
+        assert_eq!(
+            server.client().request(post(), bound).await.err(),
+            Some(TOO_MANY)
+        );
         assert!(now() - start < millis(800));
     }
 }
@@ -131,12 +159,22 @@ async fn an_abort_during_the_wait_surfaces_the_429() {
 async fn a_stream_is_not_sent_twice() {
     let mut server = refusing(1, "retry-after: 0\r\n").await;
     let (pieces, body) = Body::channel(1);
-    pieces.send(Ok(Bytes::from_static(b"x"))).await.expect("room");
+    pieces
+        .send(Ok(Bytes::from_static(b"x")))
+        .await
+        .expect("room");
     drop(pieces);
     let request = Request::new(Method::PUT, "/sandboxes/a/files?path=/x").body(body);
     assert_eq!(
-        server.client().request(request, Bound::default()).await.err(),
-        Some(Failure::Api { status: 429, operation: Operation::FileTransfer })
+        server
+            .client()
+            .request(request, Bound::default())
+            .await
+            .err(),
+        Some(Failure::Api {
+            status: 429,
+            operation: Operation::FileTransfer
+        })
     );
     assert_eq!(server.seen_so_far(), 1);
 }
@@ -152,5 +190,9 @@ async fn an_endless_429_body_is_not_read() {
         Reply::Endless(head.into(), vec![b'x'; 64 * 1024])
     })
     .await;
-    server.client().request(post(), Bound::default()).await.expect("an answer");
+    server
+        .client()
+        .request(post(), Bound::default())
+        .await
+        .expect("an answer");
 }

@@ -45,12 +45,7 @@ impl JsonAnswer {
         Ok(Self { text, data })
     }
 
-    /// The whole answer, decoded.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Its `data`, an object.
+    /// Its `data`, an object: JSON that `JSON.parse` takes.
     pub fn data(&self) -> &str {
         &self.text[self.data.clone()]
     }
@@ -91,7 +86,7 @@ fn decode(mut bytes: Vec<u8>) -> String {
         .unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned())
 }
 
-/// Whether `JSON.parse` takes it. Skipping a value is serde_json's strictest and laxest way at once:
+/// Whether `JSON.parse` takes it. Skipping a value is `serde_json`'s strictest and laxest way at once:
 /// the grammar is checked to the letter, while numbers may be huge, surrogates may be alone and
 /// nesting uses no stack.
 fn is_json(text: &str) -> bool {

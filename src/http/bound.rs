@@ -58,16 +58,6 @@ impl Bound {
         self
     }
 
-    /// Also ends at `deadline`, if that comes first.
-    #[must_use]
-    pub fn and_until(mut self, deadline: Instant) -> Self {
-        self.deadline = Some(
-            self.deadline
-                .map_or(deadline, |earlier| earlier.min(deadline)),
-        );
-        self
-    }
-
     /// Whether the deadline comes before `moment`.
     pub fn passes_before(&self, moment: Instant) -> bool {
         self.deadline.is_some_and(|deadline| deadline < moment)

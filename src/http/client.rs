@@ -150,7 +150,7 @@ impl Client {
                 .run(ticket.turn())
                 .await
                 .map_err(|ended| refused.clone().unwrap_or_else(|| ended.failure(false)))?;
-            let (payload, upload) = body.to_send();
+            let (payload, upload) = body.next_try();
             let response = self.exchange(&head, payload, slot, &bound).await?;
             let Some(failure) = failure_of(response.status(), head.operation) else {
                 return Ok(Answer::new(response, bound, upload));

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::error::{Failure, ResponseFault};
-use crate::text::Text;
 
 /// The longest id there is.
 const MAX_LENGTH: usize = 200;
@@ -22,11 +21,6 @@ impl SandboxId {
         } else {
             Err(Failure::Response(ResponseFault::Id))
         }
-    }
-
-    /// The same for a JavaScript text. A lone surrogate is never legal.
-    pub fn from_text(text: &Text) -> Result<Self, Failure> {
-        Self::parse(&text.to_well_formed())
     }
 
     /// As the provider spells it.

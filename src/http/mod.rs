@@ -28,17 +28,14 @@ pub use api::CreateSandbox;
 pub use bound::Bound;
 pub use client::Client;
 pub use id::SandboxId;
-// What a JavaScript caller's own requests need.
+// What a JavaScript caller's own requests need besides.
 #[cfg_attr(
     not(feature = "binding"),
     allow(unused_imports, reason = "the binding's part")
 )]
 pub use {
-    answer::JsonAnswer,
-    api::{ExecResult, Sandbox},
-    body::{Answer, AnswerBody},
-    bound::Ended,
-    request::{Body, BodySender, ByteStream, Request, StreamBroken},
+    body::AnswerBody,
+    request::{Body, BodySender, Request, StreamBroken},
     reqwest::Method,
 };
 

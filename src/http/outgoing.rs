@@ -35,7 +35,7 @@ impl Outgoing {
 
     /// The body of one try, and for a stream the guard that ends it: an answer may come long before
     /// the stream is through, and nobody wants the rest once that answer is done with.
-    pub fn to_send(&mut self) -> (Option<reqwest::Body>, Option<DropGuard>) {
+    pub fn next_try(&mut self) -> (Option<reqwest::Body>, Option<DropGuard>) {
         match self {
             Self::Empty => (None, None),
             Self::Again(bytes) => (Some(reqwest::Body::from(bytes.clone())), None),

@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::http_server::{Reply, Server};
 use crate::error::Failure;
-use crate::http::{Answer, Body, Bound, Method, Request};
+use crate::http::body::Answer;
+use crate::http::{Body, Bound, Method, Request};
 
 async fn answer(reply: fn() -> Reply) -> Answer {
     let server = Server::start(move |_| reply()).await;

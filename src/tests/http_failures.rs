@@ -186,7 +186,7 @@ async fn an_oversized_answer_is_refused_by_its_announcement() {
 async fn an_oversized_answer_is_not_read_to_its_end() {
     let mut server = Server::start(|_| {
         let head = b"HTTP/1.1 200 Said\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
-        let piece = [b"100000\r\n".as_slice(), &[b' '; 1024 * 1024], b"\r\n"].concat();
+        let piece = [b"100000\r\n".as_slice(), &vec![b' '; 1024 * 1024], b"\r\n"].concat();
         Reply::Endless(head, piece)
     })
     .await;

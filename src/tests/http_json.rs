@@ -1,9 +1,9 @@
 //! Answers that are not what they should be, and strange ones that are.
 
 use crate::error::{Failure, ResponseFault};
-use crate::http::answer::is_refusal;
+use crate::http::SandboxId;
+use crate::http::answer::{JsonAnswer, is_refusal};
 use crate::http::fields::{is_truthy, number, string};
-use crate::http::{JsonAnswer, SandboxId};
 
 fn fault(bytes: &[u8]) -> Option<ResponseFault> {
     match JsonAnswer::read(bytes.to_vec()) {
@@ -136,7 +136,6 @@ fn invalid_utf_8_is_replaced() {
         JsonAnswer::read(b"{\"status\":\"success\",\"data\":{\"a\":\"\xff\xf0\x9f\"}}".into())
             .expect("an answer");
     assert_eq!(answer.data(), "{\"a\":\"\u{fffd}\u{fffd}\"}");
-    assert!(answer.text().ends_with("\"}}"));
     assert_eq!(
         fault(b"{\"status\":\"success\",\"data\":{}}\xff"),
         Some(ResponseFault::Json)

@@ -100,6 +100,7 @@ impl Server {
             origin,
             requests,
             closed,
+            connections,
         }
     }
 
@@ -257,14 +258,9 @@ async fn more(
     stream: &mut (impl tokio::io::AsyncRead + Unpin),
     unread: &mut Vec<u8>,
 ) -> Option<()> {
-    let mut piece = [0; 16 * 1024];
-    match stream.read(&mut piece).await {
-        Ok(read) if read > 0 => {
-            unread.extend_from_slice(&piece[..read]);
-            Some(())
-        }
-        _ => None,
-    }
+    unread.reserve(16 * 1024);
+    let read = stream.read_buf(unread).await.ok()?;
+    (read > 0).then_some(())
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {

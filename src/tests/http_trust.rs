@@ -49,7 +49,7 @@ fn signed(name: &str) -> Identity {
 }
 
 /// What `openssl req -x509` makes: signed by itself, and an authority too.
-fn self_signed(params: CertificateParams) -> Identity {
+fn self_signed(params: &CertificateParams) -> Identity {
     let key = KeyPair::generate().expect("a key");
     let leaf = params.self_signed(&key).expect("a certificate");
     Identity {
@@ -181,7 +181,7 @@ async fn an_added_authority_does_not_vouch_for_another_name() {
 #[tokio::test]
 async fn an_added_certificate_that_signed_itself_is_trusted_as_node_does() {
     for params in [params("localhost"), self_signed_authority("localhost")] {
-        let identity = self_signed(params);
+        let identity = self_signed(&params);
         let pem = identity.vouches.clone();
         assert_eq!(ask_with(identity, &pem).await, Ok(()));
     }
@@ -189,26 +189,26 @@ async fn an_added_certificate_that_signed_itself_is_trusted_as_node_does() {
 
 #[tokio::test]
 async fn a_self_signed_certificate_that_was_not_added_is_refused() {
-    let other = self_signed(self_signed_authority("localhost")).vouches;
-    let identity = self_signed(self_signed_authority("localhost"));
+    let other = self_signed(&self_signed_authority("localhost")).vouches;
+    let identity = self_signed(&self_signed_authority("localhost"));
     assert_eq!(ask_with(identity, &other).await, REFUSED);
 }
 
 #[tokio::test]
 async fn an_added_certificate_still_needs_the_right_name_and_date() {
-    let identity = self_signed(self_signed_authority("other.test"));
+    let identity = self_signed(&self_signed_authority("other.test"));
     let pem = identity.vouches.clone();
     assert_eq!(ask_with(identity, &pem).await, REFUSED);
 
     let mut expired = self_signed_authority("localhost");
     expired.not_after = date_time_ymd(2001, 1, 1);
-    let identity = self_signed(expired);
+    let identity = self_signed(&expired);
     let pem = identity.vouches.clone();
     assert_eq!(ask_with(identity, &pem).await, REFUSED);
 
     let mut early = self_signed_authority("localhost");
     early.not_before = date_time_ymd(4000, 1, 1);
-    let identity = self_signed(early);
+    let identity = self_signed(&early);
     let pem = identity.vouches.clone();
     assert_eq!(ask_with(identity, &pem).await, REFUSED);
 }

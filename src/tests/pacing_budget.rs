@@ -49,9 +49,9 @@ fn arrivals(exchanges: &[Exchange]) -> Vec<Instant> {
         {
             ongoing.pop();
             if unsent {
-                budget.give_back()
+                budget.give_back();
             } else {
-                budget.end(end)
+                budget.end(end);
             }
         }
     };

@@ -1,0 +1,126 @@
+// The demo: a lease from its beginning to its end, on the loopback provider, or on the real one when
+// CREATEOS_API_URL, CREATEOS_API_KEY and CREATEOS_SHAPE are set. It exits 0 only if everything it
+// tells of has happened, and leaves no sandbox behind.
+import process from 'node:process';
+import { CreateosClient, LeaseDriver, explainLease } from '../../index.js';
+import { startProvider } from '../provider/index.mjs';
+import { runCommand } from './command.mjs';
+import { Timeline } from './timeline.mjs';
+
+const { CREATEOS_API_URL, CREATEOS_API_KEY, CREATEOS_SHAPE } = process.env;
+const isReal = Boolean(CREATEOS_API_URL && CREATEOS_API_KEY && CREATEOS_SHAPE);
+
+const provider = isReal ? null : await startProvider({ delays: { create: 40, pause: 300, destroy: 60 } });
+const owner = {
+  companyId: 'acme',
+  environmentId: 'staging',
+  config: {
+    apiUrl: provider?.url ?? CREATEOS_API_URL,
+    apiKey: provider?.apiKey ?? CREATEOS_API_KEY,
+    shape: CREATEOS_SHAPE || 's-1vcpu-1gb',
+    reuseLease: true,
+    timeoutMs: isReal ? 300_000 : 20_000,
+  },
+};
+
+const driver = new LeaseDriver();
+const client = new CreateosClient(owner.config);
+const timeline = new Timeline(isReal ? 'the real provider' : 'the loopback provider');
+let lease;
+
+try {
+  lease = await driver.acquire(owner);
+  await story();
+} catch (error) {
+  timeline.failed(error);
+} finally {
+  await driver.shutdown();
+  if (lease) await leaveNothing(lease.providerLeaseId);
+  await provider?.close();
+}
+process.exitCode = timeline.finish();
+
+async function story() {
+  const id = lease.providerLeaseId;
+  timeline.tell('acquire', `sandbox ${id} runs, its workspace is ready`);
+  const params = { ...owner, lease };
+
+  timeline.tell('track', 'a command, its output live:');
+  const script = 'for word in one two three; do echo "$word"; sleep 0.2; done';
+  const exitCode = await driver.track(params, (leased, signal) =>
+    runCommand(leased, id, script, signal, (text) => timeline.output(text)),
+  );
+  timeline.check(exitCode === 0, 'track', 'the command ended with exit code 0');
+
+  const stranger = { ...params, companyId: 'globex' };
+  const refusal = await driver.track(stranger, () => 'ran').catch((error) => error);
+  timeline.check(
+    refusal.code === 'ERR_CREATEOS_LEASE_MISMATCH',
+    'refused',
+    `another company asks: "${refusal.message}"`,
+  );
+  for (const { field, expected, actual } of explainLease(stranger).mismatches) {
+    timeline.output(`explainLease: ${field} is "${actual}" in the lease, "${expected}" asked for it\n`);
+  }
+
+  await releaseWhileRunning(id, params);
+
+  const claim = { ...owner, providerLeaseId: id, leaseMetadata: lease.metadata };
+  await driver.destroy(claim);
+  timeline.check(await isGone(id), 'destroy', 'the sandbox is gone');
+}
+
+/** Releases the lease while a command runs: abort, clean-up and pause have to come in this order. */
+async function releaseWhileRunning(id, params) {
+  const order = [];
+  let hasOutput;
+  const started = new Promise((resolve) => {
+    hasOutput = resolve;
+  });
+  timeline.tell('track', 'a command that would run for an hour');
+  const call = driver.track(params, async (leased, signal) => {
+    signal.addEventListener('abort', () => {
+      order.push('abort');
+      timeline.tell('abort', `the call is told: ${signal.reason.name}`);
+    });
+    try {
+      await runCommand(leased, id, 'echo working; sleep 3600', signal, (text) => {
+        timeline.output(text);
+        hasOutput();
+      });
+    } finally {
+      order.push('clean-up');
+      timeline.tell('clean-up', 'its process tree has ended');
+    }
+  });
+  const outcome = call.catch((error) => error);
+  await Promise.race([started, outcome]);
+  timeline.tell('release', 'the lease is given back while that runs');
+  await driver.release({ ...owner, providerLeaseId: id, leaseMetadata: lease.metadata });
+  order.push('pause');
+  const { status } = await client.getSandbox(id);
+  timeline.check(status === 'paused', 'pause', `the sandbox is ${status}`);
+  timeline.check((await outcome)?.name === 'AbortError', 'track', 'the call rejected with the abort');
+  const inOrder = order.join(', ') === 'abort, clean-up, pause';
+  timeline.check(inOrder, 'order', `${order.join(', ')}: in this order`);
+}
+
+/** Whether the provider shows the sandbox removed, or on its way there, or no more at all. */
+async function isGone(id) {
+  try {
+    const { status } = await client.getSandbox(id);
+    return status === 'destroying' || status === 'destroyed';
+  } catch (error) {
+    if (error.status === 404) return true;
+    throw error;
+  }
+}
+
+/** Whatever happened before: no sandbox is left to be billed. */
+async function leaveNothing(id) {
+  try {
+    await client.destroySandbox(id);
+  } catch (error) {
+    timeline.failed(new Error(`Sandbox ${id} could not be removed.`, { cause: error }));
+  }
+}

@@ -67,8 +67,8 @@ impl fmt::Debug for JsonAnswer {
     }
 }
 
-/// Whether an acknowledgement, whose payload nobody needs, says itself that nothing was done. Any
-/// other text is fine, also none: the status has already said yes, and acknowledgements differ.
+/// Whether an acknowledgement whose payload nobody needs says itself that nothing was done. Any
+/// other text is fine, also none.
 pub fn is_refusal(bytes: &[u8]) -> bool {
     let text = decode(bytes.to_vec());
     is_json(&text)

@@ -10,14 +10,14 @@ use url::form_urlencoded::byte_serialize;
 use super::answer::{JsonAnswer, is_refusal};
 use super::body::{Answer, Collect};
 use super::bound::Bound;
-use super::client::Client;
+use super::client::{Client, json_request, read_json};
 use super::fields::{is_truthy, number, pick, string};
 use super::id::SandboxId;
 use super::request::{Body, Request};
 use crate::error::{Failure, ResponseFault};
 use crate::text::{Text, push_json};
 
-/// The most of an acknowledgement that is looked at, in bytes.
+/// The most of an upload's acknowledgement that is looked at, in bytes.
 const MAX_ACKNOWLEDGEMENT: usize = 64 * 1024;
 
 /// A sandbox, as far as anybody here needs it.
@@ -131,8 +131,8 @@ impl Client {
 
     /// Removes a sandbox. HTTP 404 is a success: it is gone.
     pub async fn destroy_sandbox(&self, id: &SandboxId, bound: Bound) -> Result<(), Failure> {
-        let request = Request::new(Method::DELETE, format!("/sandboxes/{id}"));
-        match self.acknowledged(request, bound).await {
+        let path = format!("/sandboxes/{id}");
+        match self.confirmed(Method::DELETE, path, None, bound).await {
             Err(failure) if failure.is_not_found() => Ok(()),
             other => other,
         }
@@ -173,9 +173,16 @@ impl Client {
     ) -> Result<(), Failure> {
         let path = format!("/sandboxes/{id}/files?path={}", encode_component(path));
         let request = Request::new(Method::PUT, path)
+            .header("accept", "application/json")
             .header("content-type", "application/octet-stream")
             .body(Body::Bytes(content));
-        self.acknowledged(request, bound).await
+        let Answer { body, .. } = self.request(request, bound).await?;
+        match body.collect(MAX_ACKNOWLEDGEMENT).await {
+            Ok(bytes) if is_refusal(&bytes) => Err(Failure::Response(ResponseFault::Unsuccessful)),
+            // The status has said yes, and what servers of files add to it differs.
+            Ok(_) | Err(Collect::Oversized | Collect::Failed(Failure::BodyBroken)) => Ok(()),
+            Err(Collect::Failed(failure)) => Err(failure),
+        }
     }
 
     /// Replaces the hosts that the sandbox may reach.
@@ -188,21 +195,26 @@ impl Client {
         let mut body = String::from("{\"egress\":");
         push_list(&mut body, egress);
         body.push('}');
-        let request = Request::new(Method::PUT, format!("/sandboxes/{id}/egress"))
-            .header("content-type", "application/json")
-            .body(Body::Bytes(Bytes::from(body)));
-        self.acknowledged(request, bound).await
+        let path = format!("/sandboxes/{id}/egress");
+        self.confirmed(Method::PUT, path, Some(body), bound).await
     }
 
-    /// Sends a request whose answer says no more than its status does.
-    pub(super) async fn acknowledged(&self, request: Request, bound: Bound) -> Result<(), Failure> {
-        let request = request.header("accept", "application/json");
-        let Answer { body, .. } = self.request(request, bound).await?;
-        match body.collect(MAX_ACKNOWLEDGEMENT).await {
-            Ok(bytes) if is_refusal(&bytes) => Err(Failure::Response(ResponseFault::Unsuccessful)),
-            Ok(_) | Err(Collect::Oversized | Collect::Failed(Failure::BodyBroken)) => Ok(()),
-            Err(Collect::Failed(failure)) => Err(failure),
+    /// Sends a request that changes a sandbox, of whose answer only the envelope matters: it has to
+    /// say that the provider did it, and not some gateway. Nothing at all (HTTP 204, 205) is a yes.
+    pub(super) async fn confirmed(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<String>,
+        bound: Bound,
+    ) -> Result<(), Failure> {
+        let answer = self
+            .request(json_request(method, path, body), bound)
+            .await?;
+        if matches!(answer.status, 204 | 205) {
+            return Ok(());
         }
+        read_json(answer).await.map(drop)
     }
 }
 

@@ -103,21 +103,15 @@ impl Client {
         bound: Bound,
     ) -> impl Future<Output = Result<JsonAnswer, Failure>> + Send + use<> {
         let answer = self.request(json_request(method, path, body), bound);
-        async move {
-            match answer.await?.body.collect(answer::MAX_BYTES).await {
-                Ok(bytes) => JsonAnswer::read(bytes),
-                Err(Collect::Oversized) => Err(Failure::Response(ResponseFault::Oversized)),
-                // Half an answer is no JSON; how it broke off does not matter.
-                Err(Collect::Failed(Failure::BodyBroken)) => {
-                    Err(Failure::Response(ResponseFault::Json))
-                }
-                Err(Collect::Failed(failure)) => Err(failure),
-            }
-        }
+        async move { read_json(answer.await?).await }
     }
 
     /// `None` for a request that may not leave: its path leads elsewhere, or a header is not legal.
     fn prepare(&self, request: Request) -> Option<Prepared> {
+        // As fetch refuses them: neither is a request to the provider.
+        if matches!(request.method, Method::CONNECT | Method::TRACE) {
+            return None;
+        }
         let url = address(&self.0.config.api_url, &request.path)?;
         let mut headers = request::headers(&request.headers, &self.0.api_key)?;
         let body = request::fill_empty(&request.method, &mut headers, request.body);
@@ -231,13 +225,25 @@ impl fmt::Debug for Client {
     }
 }
 
-fn json_request(method: Method, path: String, body: Option<String>) -> Request {
+/// A request that carries JSON, if anything, and wants JSON.
+pub(super) fn json_request(method: Method, path: String, body: Option<String>) -> Request {
     let request = Request::new(method, path).header("accept", "application/json");
     match body {
         Some(json) => request
             .header("content-type", "application/json")
             .body(Body::Bytes(Bytes::from(json))),
         None => request,
+    }
+}
+
+/// Reads a whole answer as JSON.
+pub(super) async fn read_json(answer: Answer) -> Result<JsonAnswer, Failure> {
+    match answer.body.collect(answer::MAX_BYTES).await {
+        Ok(bytes) => JsonAnswer::read(bytes),
+        Err(Collect::Oversized) => Err(Failure::Response(ResponseFault::Oversized)),
+        // Half an answer is no JSON; how it broke off does not matter.
+        Err(Collect::Failed(Failure::BodyBroken)) => Err(Failure::Response(ResponseFault::Json)),
+        Err(Collect::Failed(failure)) => Err(failure),
     }
 }
 

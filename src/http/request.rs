@@ -8,12 +8,15 @@ use bytes::Bytes;
 use futures_core::Stream;
 use reqwest::Method;
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
 use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::secret::ApiKey;
+
+/// What a request calls itself, unless its caller names something else.
+const AGENT: &str = concat!("createos-lease/", env!("CARGO_PKG_VERSION"));
 
 /// Headers of a caller that do not travel: other credentials (the provider resolves them before the
 /// key, so one of them could act for another account), the connection's own, and an encoding that
@@ -151,6 +154,10 @@ pub fn headers(given: &[(String, Vec<u8>)], key: &ApiKey) -> Option<HeaderMap> {
     key.set_sensitive(true);
     headers.insert(HeaderName::from_static("x-api-key"), key);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    // Some gateways turn requests without one away.
+    headers
+        .entry(USER_AGENT)
+        .or_insert(HeaderValue::from_static(AGENT));
     Some(headers)
 }
 

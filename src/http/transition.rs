@@ -7,7 +7,6 @@ use reqwest::Method;
 use super::bound::Bound;
 use super::client::Client;
 use super::id::SandboxId;
-use super::request::Request;
 use crate::clock::{millis, now};
 use crate::error::{Desired, Failure};
 
@@ -103,8 +102,10 @@ impl Client {
             Desired::Running => "resume",
             Desired::Paused => "pause",
         };
-        let request = Request::new(Method::POST, format!("/sandboxes/{id}/{verb}"));
-        match self.acknowledged(request, bound).await {
+        match self
+            .confirmed(Method::POST, format!("/sandboxes/{id}/{verb}"), None, bound)
+            .await
+        {
             Ok(()) => Ok(true),
             Err(Failure::Api { status: 409, .. }) => Ok(false),
             Err(failure) => Err(failure),

@@ -19,7 +19,6 @@ static OF_PROCESS: LazyLock<Arc<Transport>> =
     LazyLock::new(|| Arc::new(Transport::new(Environment::of_process())));
 
 /// The connections that one environment asks for.
-#[derive(Debug)]
 pub struct Transport {
     environment: Environment,
     /// Each `None` when it could not be set up.
@@ -71,5 +70,12 @@ impl Transport {
             None => builder,
         };
         builder.build().ok()
+    }
+}
+
+/// A proxy's address may hold a password.
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Transport").finish_non_exhaustive()
     }
 }

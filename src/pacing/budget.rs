@@ -21,9 +21,9 @@ use crate::clock::Instant;
 
 /// Requests in one window.
 pub const LIMIT: usize = 300;
-/// How long a place stays taken after its exchange: the window, and what two good clocks can drift
-/// apart in it.
-pub const HOLD: Duration = Duration::from_millis(60_025);
+/// How long a place stays taken after its exchange: the window, what two clocks can drift apart in
+/// it, and how late a request can still arrive whose caller gave up while it was under way.
+pub const HOLD: Duration = Duration::from_millis(60_250);
 
 /// Whether the next request may depart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

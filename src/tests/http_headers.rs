@@ -82,6 +82,18 @@ async fn headers_of_the_connection_are_ours() {
 }
 
 #[tokio::test]
+async fn a_request_says_who_it_is_unless_its_caller_does() {
+    let seen = sent(Request::new(Method::GET, "/a")).await;
+    assert!(
+        seen.header("user-agent")
+            .is_some_and(|agent| agent.starts_with("createos-lease/"))
+    );
+    let seen = sent(Request::new(Method::GET, "/a").header("User-Agent", "mine")).await;
+    assert_eq!(seen.header("user-agent"), Some("mine"));
+    assert_eq!(seen.header("accept"), Some("*/*"));
+}
+
+#[tokio::test]
 async fn a_post_without_a_body_sends_an_empty_object() {
     let request = Request::new(Method::POST, "/sandboxes/a/pause").header("content-type", "x/y");
     let seen = sent(request).await;
@@ -161,6 +173,9 @@ async fn a_header_or_path_that_is_not_legal_sends_nothing() {
         Request::new(Method::GET, "/../a"),
         Request::new(Method::GET, "@evil.test/"),
         Request::new(Method::GET, ""),
+        Request::new(Method::GET, format!("/{}", "a".repeat(70_000))),
+        Request::new(Method::CONNECT, "/a"),
+        Request::new(Method::TRACE, "/a"),
     ] {
         let failure = server.client().request(request, Bound::default()).await;
         assert_eq!(failure.err(), Some(Failure::Connection { sent: false }));

@@ -134,7 +134,7 @@ async fn a_sandbox_that_is_gone_is_destroyed_and_other_failures_surface() {
     let gone = || Reply::json(404, r#"{"status":"fail","data":null}"#);
     for (reply, expected) in [
         (gone(), Ok(())),
-        (Reply::data("null"), Ok(())),
+        (Reply::data("{}"), Ok(())),
         (
             Reply::data(r#"{"id":"sb-1","status":"destroying"}"#),
             Ok(()),
@@ -143,7 +143,18 @@ async fn a_sandbox_that_is_gone_is_destroyed_and_other_failures_surface() {
             Reply::Whole(b"HTTP/1.1 204 No Content\r\n\r\n".into()),
             Ok(()),
         ),
-        (Reply::with(200, "", b""), Ok(())),
+        (
+            Reply::with(200, "", b""),
+            Err(Failure::Response(ResponseFault::Json)),
+        ),
+        (
+            Reply::with(200, "", b"<html>"),
+            Err(Failure::Response(ResponseFault::Json)),
+        ),
+        (
+            Reply::data("null"),
+            Err(Failure::Response(ResponseFault::Data)),
+        ),
         (
             Reply::json(200, r#"{"status":"fail","data":"404 not found"}"#),
             Err(Failure::Response(ResponseFault::Unsuccessful)),
@@ -247,6 +258,29 @@ async fn a_file_goes_up_under_its_exact_path() {
         Some("application/octet-stream")
     );
     assert_eq!(seen.body, b"\0\xff");
+}
+
+#[tokio::test]
+async fn an_upload_is_done_when_its_status_says_so_and_its_envelope_does_not_deny_it() {
+    let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{";
+    for (reply, expected) in [
+        (Reply::data("null"), Ok(())),
+        (Reply::with(201, "", b""), Ok(())),
+        (Reply::with(200, "", b"stored"), Ok(())),
+        (Reply::with(200, "", &vec![b' '; 100_000]), Ok(())),
+        (Reply::ThenClose(cut.into()), Ok(())),
+        (
+            Reply::json(200, r#"{"status":"fail","data":null}"#),
+            Err(Failure::Response(ResponseFault::Unsuccessful)),
+        ),
+    ] {
+        let server = answering(vec![reply]).await;
+        let done = server
+            .client()
+            .upload(&id(), "/x", Bytes::new(), Bound::default())
+            .await;
+        assert_eq!(done, expected);
+    }
 }
 
 #[tokio::test]

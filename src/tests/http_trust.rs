@@ -216,7 +216,12 @@ async fn an_added_certificate_still_needs_the_right_name_and_date() {
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_passed_over() {
     let port = serve(signed("localhost")).await;
-    for path in ["/nowhere/at/all.pem", ""] {
+    let folder = std::env::temp_dir();
+    for path in [
+        "/nowhere/at/all.pem".as_ref(),
+        "".as_ref(),
+        folder.as_os_str(),
+    ] {
         let environment = Environment {
             extra_ca_certs: Some(path.into()),
             ..Environment::default()

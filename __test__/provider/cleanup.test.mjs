@@ -10,7 +10,7 @@ import { expect, test } from "vitest";
 
 import { members } from "./proctree.mjs";
 import { startProvider } from "./index.mjs";
-import { caller, idOf, provide } from "./support.mjs";
+import { caller, firstOutput, idOf, provide } from "./support.mjs";
 
 const stubborn =
   "trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; while :; do sleep 300; done' & echo up; while :; do sleep 300; done";
@@ -20,6 +20,7 @@ test("close ends processes that ignore signals, and is idempotent", async () => 
   const { create, spawn: run, raw, json } = caller(provider);
   const box = await create();
   const one = await run(box, stubborn);
+  await firstOutput(await raw(`GET ${box}/processes/${one.process_id}/connect`));
   const held = raw(`GET ${box}/processes/${one.process_id}/wait?scope=tree`).catch(() => undefined);
   await provider.waitForRequest("process.wait");
   const pausedBox = await create();
@@ -35,9 +36,10 @@ test("close ends processes that ignore signals, and is idempotent", async () => 
 
 test("destroying a sandbox ends what runs in it, even with an emptied environment in another session", async () => {
   const provider = await provide();
-  const { create, spawn: run, json, bash } = caller(provider);
+  const { create, spawn: run, raw, json, bash } = caller(provider);
   const box = await create();
-  await run(box, stubborn);
+  const one = await run(box, stubborn);
+  await firstOutput(await raw(`GET ${box}/processes/${one.process_id}/connect`));
   await bash(box, "env -i setsid sleep 300 > /dev/null 2>&1 < /dev/null &");
   const directory = provider.sandbox(idOf(box))?.directory ?? "";
   await json(`DELETE ${box}`);
@@ -59,7 +61,8 @@ test.each(/** @type {const} */ (["SIGKILL", "SIGTERM", "stdin"]))(
     expect(line.event).toBe(`listening ${line.url}`);
     const api = caller(/** @type {any} */ ({ url: line.url, apiKey: line.key }));
     const box = await api.create();
-    await api.spawn(box, stubborn);
+    const one = await api.spawn(box, stubborn);
+  await firstOutput(await api.raw(`GET ${box}/processes/${one.process_id}/connect`));
     const { stdout } = await api.bash(box, "echo $CREATEOS_GUEST");
     const token = stdout.split("/")[0];
     const base = await homeOf(idOf(box));

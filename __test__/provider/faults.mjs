@@ -36,7 +36,7 @@
  *
  * @typedef {object} Match
  * @property {string} [method]
- * @property {RegExp|string|string[]} [path] route names ("sandbox.create"), or a pattern for the decoded path and query
+ * @property {RegExp|string|string[]} [path] route names ("sandbox.create") or decoded paths, or a pattern for the decoded path and query
  * @property {string} [sandboxId]
  * @property {string} [owner]
  * @property {(entry: import("./types.mjs").RequestEntry) => boolean} [when]
@@ -107,7 +107,8 @@ function matches({ method, path, sandboxId, owner, when }, entry) {
   if (path instanceof RegExp) {
     path.lastIndex = 0;
     if (!path.test(entry.path + (entry.url.includes("?") ? entry.url.slice(entry.url.indexOf("?")) : ""))) return false;
-  } else if (path !== undefined && ![path].flat().includes(entry.route ?? "")) return false;
+  } else if (path !== undefined && ![path].flat().some((one) => one === entry.route || one === entry.path))
+    return false;
   if (sandboxId !== undefined && sandboxId !== entry.sandboxId) return false;
   if (owner !== undefined && owner !== entry.owner) return false;
   return when === undefined || when(entry);

@@ -35,6 +35,12 @@ import { defaultSwitches } from "./world.mjs";
  * @property {readonly {status: Status, at: number}[]} history with performance.now() times
  */
 
+/** @type {Set<Provider>} */
+const open = new Set();
+function endAll() {
+  for (const provider of open) provider.endNow();
+}
+
 /** A running loopback provider. */
 export class Provider {
   #world;
@@ -42,7 +48,6 @@ export class Provider {
   #rate;
   /** @type {Promise<void>|undefined} */
   #closed;
-  #onExit;
 
   /**
    * @param {import("./world.mjs").World} world
@@ -69,11 +74,8 @@ export class Provider {
     /** "namespace" or "rewrite", see isolation.mjs. */
     this.isolation = world.isolation.kind;
     this.runToken = runToken;
-    this.#onExit = () => {
-      signalAll({ token: runToken, leaders: this.#groups() }, "SIGKILL");
-      rmSync(world.base, { recursive: true, force: true });
-    };
-    process.on("exit", this.#onExit);
+    if (open.size === 0) process.on("exit", endAll);
+    open.add(this);
   }
 
   /** Received requests, oldest first. */
@@ -119,13 +121,18 @@ export class Provider {
   }
 
   /**
-   * Waits until a sandbox has been in a state.
+   * Resolves when a sandbox is in a state: at once if it is now. With `since`, when it has been in it after that mark.
    * @param {string} id
    * @param {Status} status
    * @param {{timeoutMs?: number, since?: number}} [options]
+   * @returns {Promise<void>}
    */
-  waitForState(id, status, options) {
-    return this.waitFor((event) => event.type === "sandbox:state" && event.id === id && event.to === status, options);
+  async waitForState(id, status, options = {}) {
+    if (options.since === undefined && this.#world.sandboxes.all.get(id)?.status === status) return;
+    await this.waitFor((event) => event.type === "sandbox:state" && event.id === id && event.to === status, {
+      since: this.mark(),
+      ...options,
+    });
   }
 
   /**
@@ -192,6 +199,12 @@ export class Provider {
     return [...store.all.values()].flatMap((sandbox) => [...store.membership(sandbox, true).leaders]);
   }
 
+  /** The last chance when the process ends without `close`; the watchdog finishes what this cannot wait for. */
+  endNow() {
+    signalAll({ token: this.runToken, leaders: this.#groups() }, "SIGKILL");
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
   /** Ends every process, removes every directory, closes every connection. */
   close() {
     this.#closed ??= this.#close();
@@ -208,7 +221,8 @@ export class Provider {
     await rm(this.#world.base, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
     await this.#world.watchdog.dismiss();
     await stopped;
-    process.off("exit", this.#onExit);
+    open.delete(this);
+    if (open.size === 0) process.off("exit", endAll);
   }
 
   async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {

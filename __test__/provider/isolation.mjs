@@ -181,6 +181,11 @@ export class Guest {
     }
   }
 
+  /** Whether any command was ever started. */
+  get used() {
+    return this.#entered !== undefined;
+  }
+
   /** The holder's process, which is none of the guest's. */
   get holderPid() {
     return this.#holder?.pid;

@@ -111,8 +111,11 @@ export function byIp(world, { params, owner }) {
 function transition(world, context, act, doing) {
   const sandbox = find(world, context);
   const before = sandbox.status;
+  const wasStuck = sandbox.stuck;
   sandbox.stuck = context.effects.some((effect) => effect.type === "stuck");
   const after = act(sandbox);
+  // A refused or idle call leaves a transition that hangs as it is.
+  if (after === undefined || after === before) sandbox.stuck = wasStuck;
   if (after === undefined) throw new HttpFailure(409, `cannot ${doing} while ${before}`, { field: "status" });
   if (after === before) return { status: 200, data: sandboxView(sandbox) };
   const echo = context.effects.find((effect) => effect.type === "oldState");

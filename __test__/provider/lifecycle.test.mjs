@@ -142,22 +142,26 @@ describe("sandbox calls", () => {
   });
 
   test("pause 202, 200, 409 and resume 202, 200, 409, with the poll hint", async () => {
-    const provider = await provide({ delays: { pause: 30, resume: 30 } });
+    const provider = await provide();
     const { json, create } = caller(provider);
     const box = await create();
     const id = idOf(box);
+    // Transitions last until the test has looked.
+    provider.faults.add({ match: { path: ["sandbox.pause", "sandbox.resume"] }, effect: { type: "stuck" } });
     const first = await json(`POST ${box}/pause`, {});
     expect(first).toMatchObject({ status: 202, data: { status: "pausing", vcpu: 1 } });
     expect(first.headers.get("x-poll-after")).toBe("1");
     expect((await json(`POST ${box}/pause`)).status).toBe(409);
     expect((await json(`POST ${box}/resume`)).status).toBe(409);
+    provider.guest.unstick(id);
     await provider.waitForState(id, "paused");
     expect((await json(`POST ${box}/pause`)).status).toBe(200);
     expect((await json(`POST ${box}/exec`, { cmd: "true" })).status).toBe(409);
     expect((await json(`PUT ${box}/egress`, { egress: ["a.example"] })).data.egress).toEqual(["a.example"]);
-    const mark = provider.mark();
     expect((await json(`POST ${box}/resume`)).status).toBe(202);
-    await provider.waitForState(id, "running", { since: mark });
+    expect((await json(`POST ${box}/pause`)).status).toBe(409);
+    provider.guest.unstick(id);
+    await provider.waitForState(id, "running");
     expect((await json(`POST ${box}/resume`)).status).toBe(200);
     expect(provider.sandbox(id)?.history.map((one) => one.status)).toEqual([
       "creating",
@@ -170,9 +174,10 @@ describe("sandbox calls", () => {
   });
 
   test("delete answers destroying, then destroyed, again and again", async () => {
-    const provider = await provide({ delays: { destroy: 20 } });
+    const provider = await provide();
     const { json, create } = caller(provider);
     const box = await create();
+    provider.faults.add({ match: { path: "sandbox.destroy" }, times: 1, effect: { type: "stuck" } });
     expect(await json(`DELETE ${box}`)).toMatchObject({ status: 200, data: { id: idOf(box), status: "destroying" } });
     expect((await json(`DELETE ${box}`)).data.status).toBe("destroying");
     await provider.waitForState(idOf(box), "destroyed");

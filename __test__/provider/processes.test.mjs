@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import { members } from "./proctree.mjs";
-import { caller, frames, idOf, provide, text } from "./support.mjs";
+import { caller, firstOutput, frames, idOf, provide, text } from "./support.mjs";
 
 /** @typedef {import("./index.mjs").Provider} Provider */
 
@@ -78,6 +78,24 @@ describe("output", () => {
     expect(bytes).toBe(20_000_000);
   });
 
+  test("without backpressure a reader that lags finds its output evicted", async () => {
+    const { box, at, raw, json, spawn } = await arrange({ switches: { backpressure: false } });
+    const one = await spawn(box, "read go; head -c 50000000 /dev/zero");
+    const response = await raw(`GET ${at(one)}/connect`);
+    await raw(`POST ${at(one)}/input`, { data_base64: base64("go\n") });
+    await json(`GET ${at(one)}/wait?scope=tree`);
+    expect((await frames(response)).at(-1)).toMatchObject({ type: "error", error: "output_offset_expired" });
+  });
+
+  test("with it, a process whose reader does not read does not end", async () => {
+    const { box, at, raw, json, spawn } = await arrange();
+    const one = await spawn(box, "read go; head -c 50000000 /dev/zero");
+    const response = await raw(`GET ${at(one)}/connect`);
+    await raw(`POST ${at(one)}/input`, { data_base64: base64("go\n") });
+    expect((await json(`GET ${at(one)}/wait?timeout_ms=200`)).status).toBe(408);
+    expect((await frames(response)).at(-1)).toEqual({ type: "exit", exit_code: 0 });
+  });
+
   test("synthetic output has the asked size", async () => {
     const { box, at, raw, json } = await arrange();
     const { data } = await json(`POST ${box}/processes`, { cmd: "createos:synthetic", args: ["100001", "1000"] });
@@ -141,8 +159,9 @@ describe("control", () => {
   });
 
   test("delete ends a tree whose leader ignores SIGTERM and whose child left the session", async () => {
-    const { provider, box, at, json, spawn } = await arrange();
-    const one = await spawn(box, "trap '' TERM; setsid sleep 300 & while :; do sleep 300; done");
+    const { provider, box, at, raw, json, spawn } = await arrange();
+    const one = await spawn(box, "trap '' TERM; setsid sleep 300 & echo up; while :; do sleep 300; done");
+    await firstOutput(await raw(`GET ${at(one)}/connect`));
     const { data } = await json(`DELETE ${at(one)}?grace_ms=20`);
     expect(data).toMatchObject({ tree_exited: true, leader_exited: true, state: "exited", signal: "SIGKILL" });
     expect(members({ token: `${provider.runToken}/${idOf(box)}/`, leaders: [] })).toEqual([]);
@@ -184,6 +203,22 @@ describe("control", () => {
 });
 
 describe("pause", () => {
+  test("in the middle of an exec cuts the call, and the command goes on after the resume", async () => {
+    const { provider, box, raw, json, bash } = await arrange();
+    const script = "echo $$ > /tmp/pid; while [ ! -e /tmp/go ]; do sleep 0.01; done; echo done > /tmp/result";
+    const running = raw(`POST ${box}/exec`, { cmd: "bash", args: ["-c", script] });
+    await provider.waitFor((event) => event.type === "process:start");
+    provider.guest.pause(idOf(box));
+    await expect(running).rejects.toThrow();
+    await provider.waitForState(idOf(box), "paused");
+    await json(`POST ${box}/resume`);
+    await provider.waitForState(idOf(box), "running");
+    const ended = provider.waitFor((event) => event.type === "process:exit", { since: provider.mark() });
+    await raw(`PUT ${box}/files?path=/tmp/go`, Buffer.from(""));
+    await ended;
+    expect((await bash(box, "cat /tmp/result")).stdout).toBe("done\n");
+  });
+
   test("stops processes and cuts streams; resume continues them where they were", async () => {
     const { provider, box, at, raw, json, spawn } = await arrange();
     const one = await spawn(box, "read line; echo $line");

@@ -173,9 +173,14 @@ export class SandboxStore extends EventEmitter {
     else if (to === "destroyed") sandbox.times["destroyed_at"] = now;
     if (to === "pausing" && this.#world.switches.pauseCutsStreams) this.cutConnections(sandbox, true);
     if (to === "destroying" || to === "failed" || to === "error") this.cutConnections(sandbox, false);
-    if (to === "running") signalAll(this.membership(sandbox, false), "SIGCONT");
+    if (to === "running") this.#signal(sandbox, "SIGCONT");
     this.emit("state", sandbox, from);
     this.touch(sandbox);
+  }
+
+  /** @param {Sandbox} sandbox @param {NodeJS.Signals} signal */
+  #signal(sandbox, signal) {
+    if (sandbox.guest?.used) signalAll(this.membership(sandbox, false), signal);
   }
 
   /** @param {Sandbox} sandbox @param {boolean} streamsOnly */
@@ -201,7 +206,7 @@ export class SandboxStore extends EventEmitter {
     const to = this.apply(sandbox, "pause");
     if (to === "pausing" && before !== "pausing") {
       this.later(sandbox, this.#world.delays.pause, () => {
-        signalAll(this.membership(sandbox, false), "SIGSTOP");
+        this.#signal(sandbox, "SIGSTOP");
         this.apply(sandbox, "stopped");
       });
     }
@@ -216,7 +221,7 @@ export class SandboxStore extends EventEmitter {
       return;
     }
     sandbox.stuck = false;
-    if (sandbox.status === "pausing") signalAll(this.membership(sandbox, false), "SIGSTOP");
+    if (sandbox.status === "pausing") this.#signal(sandbox, "SIGSTOP");
     const event = /** @type {const} */ ({ creating: "booted", pausing: "stopped", resuming: "resumed" });
     if (sandbox.status in event) this.apply(sandbox, event[/** @type {keyof typeof event} */ (sandbox.status)]);
   }
@@ -260,7 +265,7 @@ export class SandboxStore extends EventEmitter {
     clearTimeout(sandbox.idle);
     clearTimeout(sandbox.transition);
     sandbox.guest?.close();
-    await killAll(this.membership(sandbox, true));
+    if (sandbox.guest?.used) await killAll(this.membership(sandbox, true));
     for (const one of sandbox.processes.values()) one.lost();
     await rm(sandbox.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   }

@@ -78,6 +78,16 @@ export async function frames(response) {
     .map((line) => JSON.parse(line));
 }
 
+/**
+ * Waits for the first bytes of a stream, then leaves it.
+ * @param {Response} response
+ */
+export async function firstOutput(response) {
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+  await reader.read();
+  await reader.cancel();
+}
+
 /** @param {any[]} list @param {string} stream */
 export function text(list, stream) {
   return Buffer.concat(

@@ -4,6 +4,9 @@
 // Node reads a CommonJS module's names from its text.
 const binding = require('./binding.js');
 
+// A deadline's abort runs in its caller's asynchronous context, which only Node can bring back.
+binding.useAsyncHooks(require('node:async_hooks'));
+
 module.exports.track = binding.track;
 module.exports.release = binding.release;
 module.exports.shutdown = binding.shutdown;

@@ -1,7 +1,7 @@
 //! The one clock: monotonic, and paused by tests.
 
-pub use tokio::time::Instant;
 use std::time::Duration;
+pub use tokio::time::Instant;
 
 /// The present moment of the monotonic clock.
 pub fn now() -> Instant {

@@ -85,14 +85,14 @@ impl Config {
         let api_url = parse_api_url(text(raw.api_url, ConfigField::ApiUrl)?)?;
         let shape = text(raw.shape, ConfigField::Shape)?
             .ok_or_else(|| fault(ConfigField::Shape, ConfigFault::ShapeMissing))?;
-        let timeout_ms = parse_integer(raw.timeout_ms, 1, MAX_TIMEOUT_MS)
+        let timeout_ms = parse_integer(&raw.timeout_ms, 1, MAX_TIMEOUT_MS)
             .map_err(|()| fault(ConfigField::TimeoutMs, ConfigFault::Timeout))?
             .unwrap_or(DEFAULT_TIMEOUT_MS);
         let reuse_lease = raw
             .reuse_lease
             .or_fault(ConfigFault::NotBoolean, ConfigField::ReuseLease)?
             .unwrap_or(false);
-        let auto_pause_after_seconds = parse_integer(raw.auto_pause_after_seconds, 60, 86_400)
+        let auto_pause_after_seconds = parse_integer(&raw.auto_pause_after_seconds, 60, 86_400)
             .map_err(|()| fault(ConfigField::AutoPauseAfterSeconds, ConfigFault::AutoPause))?;
         let rootfs_by_adapter = parse_rootfs_map(raw.rootfs_by_adapter)?;
         let egress_allowlist = parse_egress(raw.egress_allowlist)?;
@@ -133,7 +133,10 @@ impl Config {
     pub fn rootfs_for(&self, adapter: Option<&Text>) -> Option<&Text> {
         adapter
             .and_then(|adapter| {
-                self.rootfs_by_adapter.iter().find(|(name, _)| name == adapter).map(|(_, rootfs)| rootfs)
+                self.rootfs_by_adapter
+                    .iter()
+                    .find(|(name, _)| name == adapter)
+                    .map(|(_, rootfs)| rootfs)
             })
             .or(self.rootfs.as_ref())
     }
@@ -192,10 +195,10 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn parse_integer(raw: Raw<f64>, least: u32, most: u32) -> Result<Option<u32>, ()> {
+fn parse_integer(raw: &Raw<f64>, least: u32, most: u32) -> Result<Option<u32>, ()> {
     match raw {
         Raw::Absent => Ok(None),
-        Raw::Given(number) => integer(number, least, most).map(Some).ok_or(()),
+        Raw::Given(number) => integer(*number, least, most).map(Some).ok_or(()),
         Raw::Other => Err(()),
     }
 }
@@ -213,9 +216,7 @@ fn integer(number: f64, least: u32, most: u32) -> Option<u32> {
 
 /// Row 9. A later entry whose trimmed adapter equals an earlier one's replaces its value in place,
 /// as assigning a property twice does.
-fn parse_rootfs_map(
-    raw: Raw<Vec<(Text, Option<Text>)>>,
-) -> Result<Vec<(Text, Text)>, Failure> {
+fn parse_rootfs_map(raw: Raw<Vec<(Text, Option<Text>)>>) -> Result<Vec<(Text, Text)>, Failure> {
     let entries = raw
         .or_fault(ConfigFault::RootfsMap, ConfigField::RootfsByAdapter)?
         .unwrap_or_default();
@@ -223,7 +224,10 @@ fn parse_rootfs_map(
     let mut places: HashMap<Text, usize> = HashMap::with_capacity(entries.len());
     for (adapter, rootfs) in entries {
         let (Some(adapter), Some(rootfs)) = (line(&adapter), rootfs.as_ref().and_then(line)) else {
-            return Err(fault(ConfigField::RootfsByAdapter, ConfigFault::RootfsEntry));
+            return Err(fault(
+                ConfigField::RootfsByAdapter,
+                ConfigFault::RootfsEntry,
+            ));
         };
         match places.entry(adapter.clone()) {
             Entry::Occupied(place) => map[*place.get()].1 = rootfs,

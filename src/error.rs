@@ -10,7 +10,10 @@ use thiserror::Error;
 pub enum Failure {
     /// `CreateosError`, `ERR_CREATEOS_LEASE_MISMATCH`, with `mismatches`.
     #[error("{}", .action.refusal())]
-    Mismatch { action: Action, mismatches: Vec<LeaseField> },
+    Mismatch {
+        action: Action,
+        mismatches: Vec<LeaseField>,
+    },
     /// `CreateosError`, `ERR_CREATEOS_LEASE_CLOSING`.
     #[error("CreateOS lease is closing or requires cleanup.")]
     Closing,
@@ -34,7 +37,10 @@ pub enum Failure {
     TimeoutInvalid,
     /// `CreateosError`, `ERR_CREATEOS_CONFIG`, with `field`.
     #[error("{fault}")]
-    Config { field: ConfigField, fault: ConfigFault },
+    Config {
+        field: ConfigField,
+        fault: ConfigFault,
+    },
     /// `CreateosError`, `ERR_CREATEOS_API_KEY`.
     #[error("CreateOS requires an API key in the environment config or CREATEOS_API_KEY.")]
     ApiKeyMissing,

@@ -12,7 +12,10 @@ pub const PROVIDER: &str = "createos";
 
 /// What was found of a lease before its configuration was looked at.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent verdicts, each by its name")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent verdicts, each by its name"
+)]
 pub struct Claim {
     /// The lease's id is a non-empty string.
     pub provider_lease_id: bool,
@@ -25,16 +28,27 @@ pub struct Claim {
 }
 
 /// The fields in the order of the checks. A mask has one bit for each, the first the lowest.
-const FIELDS: [LeaseField; 4] =
-    [LeaseField::ProviderLeaseId, LeaseField::Provider, LeaseField::CompanyId, LeaseField::EnvironmentId];
+const FIELDS: [LeaseField; 4] = [
+    LeaseField::ProviderLeaseId,
+    LeaseField::Provider,
+    LeaseField::CompanyId,
+    LeaseField::EnvironmentId,
+];
 
 impl Claim {
     /// A bit for each field that does not match; 0 when the claim holds so far.
     pub fn mask(self) -> u32 {
-        [self.provider_lease_id, self.provider, self.company_id, self.environment_id]
-            .into_iter()
-            .enumerate()
-            .fold(0, |mask, (place, matches)| mask | u32::from(!matches) << place)
+        [
+            self.provider_lease_id,
+            self.provider,
+            self.company_id,
+            self.environment_id,
+        ]
+        .into_iter()
+        .enumerate()
+        .fold(0, |mask, (place, matches)| {
+            mask | u32::from(!matches) << place
+        })
     }
 
     /// The refusal that a mask stands for. The last check comes only when all others held, so an
@@ -44,7 +58,10 @@ impl Claim {
             vec![LeaseField::ApiUrl]
         } else {
             let named = FIELDS.into_iter().enumerate();
-            named.filter(|(place, _)| mask >> place & 1 == 1).map(|(_, field)| field).collect()
+            named
+                .filter(|(place, _)| mask >> place & 1 == 1)
+                .map(|(_, field)| field)
+                .collect()
         };
         Failure::Mismatch { action, mismatches }
     }

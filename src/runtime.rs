@@ -10,7 +10,9 @@ static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
 /// The runtime to spawn on: the one this thread is in, else the process's own. `None` when the
 /// system gives no thread.
 pub fn handle() -> Option<Handle> {
-    Handle::try_current().ok().or_else(|| own().map(|runtime| runtime.handle().clone()))
+    Handle::try_current()
+        .ok()
+        .or_else(|| own().map(|runtime| runtime.handle().clone()))
 }
 
 fn own() -> Option<&'static Runtime> {

@@ -39,11 +39,17 @@ impl ScopeKey {
         owner.push_str(&Text::from(api_url).to_json());
         let mut lease = String::with_capacity(provider_lease_id.len() + 2);
         push_json(&mut lease, provider_lease_id);
-        Self { lease: LeaseKey { owner, lease }, account: account.into() }
+        Self {
+            lease: LeaseKey { owner, lease },
+            account: account.into(),
+        }
     }
 
     /// As JavaScript prints `JSON.stringify([companyId, environmentId, apiUrl, account, id])`.
     pub fn to_json(&self) -> String {
-        format!("{},\"{}\",{}]", self.lease.owner, self.account, self.lease.lease)
+        format!(
+            "{},\"{}\",{}]",
+            self.lease.owner, self.account, self.lease.lease
+        )
     }
 }

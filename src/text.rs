@@ -32,13 +32,19 @@ impl Text {
         let Some(start) = start else {
             return Self::default();
         };
-        let end = self.0.iter().rposition(|unit| !is_white_space(*unit)).map_or(start, |at| at + 1);
+        let end = self
+            .0
+            .iter()
+            .rposition(|unit| !is_white_space(*unit))
+            .map_or(start, |at| at + 1);
         Self::from_units(&self.0[start..end])
     }
 
     /// Whether one of the characters occurs. Only for characters of the Basic Multilingual Plane.
     pub fn contains_any(&self, characters: &[char]) -> bool {
-        self.0.iter().any(|unit| characters.iter().any(|c| u32::from(*c) == u32::from(*unit)))
+        self.0
+            .iter()
+            .any(|unit| characters.iter().any(|c| u32::from(*c) == u32::from(*unit)))
     }
 
     /// As a Rust string, lone surrogates replaced, as every Web API that takes a `USVString` does.
@@ -79,7 +85,9 @@ pub fn push_json(json: &mut String, units: &[u16]) {
             Ok('\n') => json.push_str("\\n"),
             Ok('\u{c}') => json.push_str("\\f"),
             Ok('\r') => json.push_str("\\r"),
-            Ok(control) if control < ' ' => push_escape(json, u16::try_from(u32::from(control)).unwrap_or(0)),
+            Ok(control) if control < ' ' => {
+                push_escape(json, u16::try_from(u32::from(control)).unwrap_or(0))
+            }
             Ok(character) => json.push(character),
             Err(lone) => push_escape(json, lone.unpaired_surrogate()),
         }

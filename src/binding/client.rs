@@ -39,7 +39,10 @@ pub fn create<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let config = Arc::clone(&js.held::<Parsed>(parsed)?.config);
     let key = config.resolve_api_key(|| optional_text(js, environment))?;
     let account = key.account().into();
-    js.external(Arc::new(Core { client: Client::new(config, key), account }))
+    js.external(Arc::new(Core {
+        client: Client::new(config, key),
+        account,
+    }))
 }
 
 /// `clientKey(core) -> string`: for the client's own getter.
@@ -69,7 +72,9 @@ pub fn request<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let mut request = Request::new(method, js.to_string(path)?).body(to_body(js, body)?);
     let headers = js.elements(headers)?;
     for pair in headers.chunks_exact(2) {
-        let value = js.with_text(pair[1], latin1)?.ok_or(Failure::Connection { sent: false })?;
+        let value = js
+            .with_text(pair[1], latin1)?
+            .ok_or(Failure::Connection { sent: false })?;
         request.headers.push((js.to_string(pair[0])?, value));
     }
     let answer = client.request(request, bound(js, client, cancel)?);
@@ -96,16 +101,24 @@ pub fn read_body<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
             None => Ok(None),
         }
     };
-    promise(js, Survival::EndsWithIt, read, |js, piece: Option<Bytes>| match piece {
-        Some(piece) => js.bytes(&piece),
-        None => js.undefined(),
-    })
+    promise(
+        js,
+        Survival::EndsWithIt,
+        read,
+        |js, piece: Option<Bytes>| match piece {
+            Some(piece) => js.bytes(&piece),
+            None => js.undefined(),
+        },
+    )
 }
 
 /// `dropBody(body)`: gives the connection up, if the body has not ended.
 pub fn drop_body<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     // While a piece is being read its reader holds the lock, and is cancelled by other means.
-    if let Ok(mut body) = js.held::<AsyncMutex<Option<AnswerBody>>>(arguments[0])?.try_lock() {
+    if let Ok(mut body) = js
+        .held::<AsyncMutex<Option<AnswerBody>>>(arguments[0])?
+        .try_lock()
+    {
         body.take();
     }
     js.undefined()
@@ -114,7 +127,10 @@ pub fn drop_body<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 /// `createUpload() -> External`.
 pub fn create_upload<'e>(js: Js<'e>, _: Arguments<'e>) -> Outcome<'e> {
     let (sender, body) = Body::channel(PIECES);
-    let upload = Upload { sender: Mutex::new(Some(sender)), body: Mutex::new(Some(body)) };
+    let upload = Upload {
+        sender: Mutex::new(Some(sender)),
+        body: Mutex::new(Some(body)),
+    };
     js.external(Arc::new(upload))
 }
 
@@ -156,15 +172,24 @@ pub fn json<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let method = Method::from_bytes(js.to_string(method)?.as_bytes())
         .map_err(|_| Failure::Connection { sent: false })?;
     let body = optional_text(js, body)?.map(|body| body.to_well_formed());
-    let answer = client.json(method, js.to_string(path)?, body, bound(js, client, cancel)?);
-    promise(js, Survival::EndsWithIt, answer, |js, answer| js.string(answer.data()))
+    let answer = client.json(
+        method,
+        js.to_string(path)?,
+        body,
+        bound(js, client, cancel)?,
+    );
+    promise(js, Survival::EndsWithIt, answer, |js, answer| {
+        js.string(answer.data())
+    })
 }
 
 /// `getSandbox(core, cancel, id) -> Promise<string>`: its status.
 pub fn get_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let (client, bound, id) = sandbox_call(js, &arguments)?;
     let call = async move { client.get_sandbox(&id, bound).await };
-    promise(js, Survival::EndsWithIt, call, |js, sandbox| js.string(&sandbox.status))
+    promise(js, Survival::EndsWithIt, call, |js, sandbox| {
+        js.string(&sandbox.status)
+    })
 }
 
 /// `destroySandbox(core, cancel, id) -> Promise<undefined>`.
@@ -178,7 +203,11 @@ pub fn destroy_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> 
 pub fn transition<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let (client, bound, id) = sandbox_call(js, &arguments)?;
     let running = js.to_boolean(arguments[3])?;
-    let desired = if running { Desired::Running } else { Desired::Paused };
+    let desired = if running {
+        Desired::Running
+    } else {
+        Desired::Paused
+    };
     let call = async move { client.transition(&id, desired, bound).await };
     promise(js, Survival::EndsWithIt, call, |js, ()| js.undefined())
 }
@@ -221,7 +250,9 @@ pub fn create_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         },
     };
     let call = async move { client.create_sandbox(&wanted, bound).await };
-    promise(js, Survival::EndsWithIt, call, |js, id| js.string(id.as_str()))
+    promise(js, Survival::EndsWithIt, call, |js, id| {
+        js.string(id.as_str())
+    })
 }
 
 /// The first three arguments of a call about one sandbox.
@@ -250,13 +281,18 @@ fn to_body<'e>(js: Js<'e>, value: Value<'e>) -> Result<Body, Thrown> {
         Kind::Nothing => Body::Empty,
         Kind::Text => Body::Bytes(js.to_string(value)?.into()),
         Kind::Object => Body::Bytes(js.to_bytes(value)?.into()),
-        _ => lock(&js.held::<Upload>(value)?.body).take().unwrap_or(Body::Empty),
+        _ => lock(&js.held::<Upload>(value)?.body)
+            .take()
+            .unwrap_or(Body::Empty),
     })
 }
 
 /// The strings of an array; others have been refused by the script.
 fn to_texts<'e>(js: Js<'e>, array: Value<'e>) -> Result<Vec<Text>, Thrown> {
-    js.elements(array)?.into_iter().map(|element| js.to_text(element)).collect()
+    js.elements(array)?
+        .into_iter()
+        .map(|element| js.to_text(element))
+        .collect()
 }
 
 /// A header's value as the `ByteString` that the Headers class made of it.

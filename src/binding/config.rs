@@ -6,6 +6,9 @@ use super::js::{Arguments, Js, Kind, Outcome, Thrown, Value};
 use crate::config::{Config, DEFAULT_ORIGIN, Raw, RawConfig};
 use crate::text::Text;
 
+/// The adapters' root filesystems as they came; `None` for a value that is no string.
+type Pairs = Vec<(Text, Option<Text>)>;
+
 /// A parsed configuration as the scripts hold it.
 pub struct Parsed {
     pub config: Arc<Config>,
@@ -17,7 +20,19 @@ pub struct Parsed {
 /// egressAllowlist, apiKey, rootfs, region) -> External`. The map comes as a flat array of names
 /// and values, the list as an array; anything but those and nothing is of the wrong type.
 pub fn parse<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [url, shape, timeout, reuse, pause, adapters, egress, key, rootfs, region, ..] = arguments;
+    let [
+        url,
+        shape,
+        timeout,
+        reuse,
+        pause,
+        adapters,
+        egress,
+        key,
+        rootfs,
+        region,
+        ..,
+    ] = arguments;
     let config = Config::parse(RawConfig {
         api_url: text(js, url)?,
         shape: text(js, shape)?,
@@ -31,27 +46,41 @@ pub fn parse<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         region: text(js, region)?,
     })?;
     let origin = Text::from(config.api_url.as_str());
-    js.external(Arc::new(Parsed { config: Arc::new(config), origin }))
+    js.external(Arc::new(Parsed {
+        config: Arc::new(config),
+        origin,
+    }))
 }
 
 /// `describe(parsed) -> [apiUrl, apiKey, shape, rootfs, rootfsByAdapter, egressAllowlist, region,
 /// timeoutMs, reuseLease, autoPauseAfterSeconds]`, the map as pairs.
 pub fn describe<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let Parsed { config, origin } = js.held(arguments[0])?;
-    let pairs = config.rootfs_by_adapter.iter().map(|(adapter, rootfs)| {
-        js.array([js.text(adapter.units()), js.text(rootfs.units())])
-    });
+    let pairs = config
+        .rootfs_by_adapter
+        .iter()
+        .map(|(adapter, rootfs)| js.array([js.text(adapter.units()), js.text(rootfs.units())]));
     js.array([
         js.text(origin.units()),
-        config.api_key.as_ref().map_or_else(|| js.null(), |key| js.text(key.expose())),
+        config
+            .api_key
+            .as_ref()
+            .map_or_else(|| js.null(), |key| js.text(key.expose())),
         js.text(config.shape.units()),
         js.optional_text(config.rootfs.as_ref()),
         js.array(pairs),
-        js.array(config.egress_allowlist.iter().map(|rule| js.text(rule.units()))),
+        js.array(
+            config
+                .egress_allowlist
+                .iter()
+                .map(|rule| js.text(rule.units())),
+        ),
         js.optional_text(config.region.as_ref()),
         js.integer(config.timeout_ms),
         js.boolean(config.reuse_lease),
-        config.auto_pause_after_seconds.map_or_else(|| js.null(), |seconds| js.integer(seconds)),
+        config
+            .auto_pause_after_seconds
+            .map_or_else(|| js.null(), |seconds| js.integer(seconds)),
     ])
 }
 
@@ -93,10 +122,7 @@ fn list<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Vec<Option<Text>>>, Thro
     raw(js, value, Kind::Object, texts)
 }
 
-fn pairs<'e>(
-    js: Js<'e>,
-    value: Value<'e>,
-) -> Result<Raw<Vec<(Text, Option<Text>)>>, Thrown> {
+fn pairs<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Pairs>, Thrown> {
     raw(js, value, Kind::Object, |js, flat| {
         let elements = js.elements(flat)?;
         let pair = |pair: &[Value<'e>]| Ok((js.to_text(pair[0])?, optional_text(js, pair[1])?));
@@ -106,7 +132,10 @@ fn pairs<'e>(
 
 /// An array's elements, `None` for one that is no string.
 pub fn texts<'e>(js: Js<'e>, array: Value<'e>) -> Result<Vec<Option<Text>>, Thrown> {
-    js.elements(array)?.into_iter().map(|element| optional_text(js, element)).collect()
+    js.elements(array)?
+        .into_iter()
+        .map(|element| optional_text(js, element))
+        .collect()
 }
 
 fn raw<'e, T>(

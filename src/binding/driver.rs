@@ -50,16 +50,31 @@ pub fn create<'e>(js: Js<'e>, _: Arguments<'e>) -> Outcome<'e> {
     });
     let registry = Registry::new();
     js.house().adopt(&registry);
-    js.external(Arc::new(Driver { registry, on_deadline }))
+    js.external(Arc::new(Driver {
+        registry,
+        on_deadline,
+    }))
 }
 
 /// `beginRelease(driver, core, company, environment, id, destroy, autoPause) -> [begun, slots]`: the
 /// scope is closing from here on, and the script aborts the slots before anything else happens.
 pub fn begin_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [driver, core, company, environment, id, destroy, recorded, ..] = arguments;
+    let [
+        driver,
+        core,
+        company,
+        environment,
+        id,
+        destroy,
+        recorded,
+        ..,
+    ] = arguments;
     let core: &Core = js.held(core)?;
-    let ending =
-        Ending::decide(js.to_boolean(destroy)?, core.client.config(), js.to_boolean(recorded)?);
+    let ending = Ending::decide(
+        js.to_boolean(destroy)?,
+        core.client.config(),
+        js.to_boolean(recorded)?,
+    );
     let scope = scope(js, core, company, environment, id)?;
     let registry = &js.held::<Driver>(driver)?.registry;
     let (release, calls) = Release::begin(registry, &scope, ending)?;
@@ -130,7 +145,8 @@ pub fn acquire<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
             js.string(&acquired.marker),
             js.optional_text(plan.rootfs.as_ref()),
             js.array(plan.egress.iter().map(|rule| js.text(rule.units()))),
-            plan.auto_pause_after_seconds.map_or_else(|| js.null(), |seconds| js.integer(seconds)),
+            plan.auto_pause_after_seconds
+                .map_or_else(|| js.null(), |seconds| js.integer(seconds)),
         ])
     })
 }

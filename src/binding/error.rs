@@ -37,7 +37,9 @@ pub fn to_error<'e>(js: Js<'e>, failure: &Failure) -> Outcome<'e> {
         | Failure::State { .. }
         | Failure::NoRuntime => ("error", [undefined; 2]),
     };
-    let code = failure.code().map_or(Ok(undefined), |code| js.string(code.as_str()))?;
+    let code = failure
+        .code()
+        .map_or(Ok(undefined), |code| js.string(code.as_str()))?;
     let message = js.string(&failure.to_string())?;
     let [first, second] = extra;
     let arguments = [js.string(class)?, message, code, first, second];

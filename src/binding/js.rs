@@ -8,6 +8,7 @@
 //! type itself and answers with a status. A status is never asserted on: a Worker that is being
 //! terminated makes any call fail.
 
+#![expect(unsafe_code, reason = "this file is the boundary to C")]
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "the proof, the same for all, stands at the top of the file"
@@ -50,7 +51,10 @@ impl Value<'_> {
     ///
     /// `raw` must be a value of a callback that is running, and the lifetime no longer than it.
     pub unsafe fn new(raw: sys::napi_value) -> Self {
-        Self { raw, alive: PhantomData }
+        Self {
+            raw,
+            alive: PhantomData,
+        }
     }
 }
 
@@ -117,7 +121,11 @@ impl Drop for Kept {
 type Held = Arc<dyn Any + Send + Sync>;
 
 fn check(status: sys::napi_status) -> Result<(), Thrown> {
-    if status == sys::Status::napi_ok { Ok(()) } else { Err(Thrown::Pending) }
+    if status == sys::Status::napi_ok {
+        Ok(())
+    } else {
+        Err(Thrown::Pending)
+    }
 }
 
 impl<'e> Js<'e> {
@@ -139,40 +147,43 @@ impl<'e> Js<'e> {
         self.env
     }
 
-    fn make(self, fill: impl FnOnce(*mut sys::napi_value) -> sys::napi_status) -> Outcome<'e> {
+    fn make(fill: impl FnOnce(*mut sys::napi_value) -> sys::napi_status) -> Outcome<'e> {
         let mut raw = ptr::null_mut();
         check(fill(&raw mut raw))?;
-        Ok(Value { raw, alive: PhantomData })
+        Ok(Value {
+            raw,
+            alive: PhantomData,
+        })
     }
 
     pub fn undefined(self) -> Outcome<'e> {
-        self.make(|raw| unsafe { sys::napi_get_undefined(self.env, raw) })
+        Self::make(|raw| unsafe { sys::napi_get_undefined(self.env, raw) })
     }
 
     pub fn null(self) -> Outcome<'e> {
-        self.make(|raw| unsafe { sys::napi_get_null(self.env, raw) })
+        Self::make(|raw| unsafe { sys::napi_get_null(self.env, raw) })
     }
 
     pub fn boolean(self, value: bool) -> Outcome<'e> {
-        self.make(|raw| unsafe { sys::napi_get_boolean(self.env, value, raw) })
+        Self::make(|raw| unsafe { sys::napi_get_boolean(self.env, value, raw) })
     }
 
     pub fn number(self, value: f64) -> Outcome<'e> {
-        self.make(|raw| unsafe { sys::napi_create_double(self.env, value, raw) })
+        Self::make(|raw| unsafe { sys::napi_create_double(self.env, value, raw) })
     }
 
     pub fn integer(self, value: u32) -> Outcome<'e> {
-        self.make(|raw| unsafe { sys::napi_create_uint32(self.env, value, raw) })
+        Self::make(|raw| unsafe { sys::napi_create_uint32(self.env, value, raw) })
     }
 
     pub fn string(self, value: &str) -> Outcome<'e> {
-        self.make(|raw| unsafe {
+        Self::make(|raw| unsafe {
             sys::napi_create_string_utf8(self.env, value.as_ptr().cast(), length(value.len()), raw)
         })
     }
 
     pub fn text(self, units: &[u16]) -> Outcome<'e> {
-        self.make(|raw| unsafe {
+        Self::make(|raw| unsafe {
             sys::napi_create_string_utf16(self.env, units.as_ptr(), length(units.len()), raw)
         })
     }
@@ -182,7 +193,7 @@ impl<'e> Js<'e> {
     }
 
     pub fn array(self, values: impl IntoIterator<Item = Outcome<'e>>) -> Outcome<'e> {
-        let array = self.make(|raw| unsafe { sys::napi_create_array(self.env, raw) })?;
+        let array = Self::make(|raw| unsafe { sys::napi_create_array(self.env, raw) })?;
         for (index, value) in (0..).zip(values) {
             let value = value?;
             check(unsafe { sys::napi_set_element(self.env, array.raw, index, value.raw) })?;
@@ -193,14 +204,14 @@ impl<'e> Js<'e> {
     /// A `Uint8Array` of its own memory: what fetch's bodies are made of.
     pub fn bytes(self, bytes: &[u8]) -> Outcome<'e> {
         let mut data = ptr::null_mut();
-        let buffer = self.make(|raw| unsafe {
+        let buffer = Self::make(|raw| unsafe {
             sys::napi_create_arraybuffer(self.env, bytes.len(), &raw mut data, raw)
         })?;
         if !bytes.is_empty() {
             // SAFETY: Node-API has just given `bytes.len()` bytes of new memory at `data`.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast(), bytes.len()) };
         }
-        self.make(|raw| unsafe {
+        Self::make(|raw| unsafe {
             let kind = sys::TypedarrayType::uint8_array;
             sys::napi_create_typedarray(self.env, kind, bytes.len(), buffer.raw, 0, raw)
         })
@@ -214,7 +225,7 @@ impl<'e> Js<'e> {
         }
         let held: Held = value;
         let data = Box::into_raw(Box::new(held)).cast();
-        let made = self.make(|raw| unsafe {
+        let made = Self::make(|raw| unsafe {
             sys::napi_create_external(self.env, data, Some(release), ptr::null_mut(), raw)
         });
         if made.is_err() {
@@ -231,7 +242,9 @@ impl<'e> Js<'e> {
 
     /// What an External of ours holds, to be kept.
     pub fn keep<T: Any + Send + Sync>(self, value: Value<'e>) -> Result<Arc<T>, Thrown> {
-        Arc::clone(self.held_any(value)?).downcast().map_err(|_| Thrown::Pending)
+        Arc::clone(self.held_any(value)?)
+            .downcast()
+            .map_err(|_| Thrown::Pending)
     }
 
     fn held_any(self, value: Value<'e>) -> Result<&'e Held, Thrown> {
@@ -259,9 +272,7 @@ impl<'e> Js<'e> {
     /// JavaScript's own `===`.
     pub fn same(self, one: Value<'e>, other: Value<'e>) -> Result<bool, Thrown> {
         let mut same = false;
-        check(unsafe {
-            sys::napi_strict_equals(self.env, one.raw, other.raw, &raw mut same)
-        })?;
+        check(unsafe { sys::napi_strict_equals(self.env, one.raw, other.raw, &raw mut same) })?;
         Ok(same)
     }
 
@@ -304,7 +315,11 @@ impl<'e> Js<'e> {
         check(unsafe {
             let buffer = inline.as_mut_ptr();
             sys::napi_get_value_string_utf16(
-                self.env, value.raw, buffer, INLINE_UNITS, &raw mut units,
+                self.env,
+                value.raw,
+                buffer,
+                INLINE_UNITS,
+                &raw mut units,
             )
         })?;
         // A full buffer (less the terminator) may hold only the beginning.
@@ -315,7 +330,11 @@ impl<'e> Js<'e> {
         check(unsafe {
             let buffer = long.as_mut_ptr();
             sys::napi_get_value_string_utf16(
-                self.env, value.raw, buffer, long.len(), &raw mut units,
+                self.env,
+                value.raw,
+                buffer,
+                long.len(),
+                &raw mut units,
             )
         })?;
         Ok(read(&long[..units]))
@@ -337,12 +356,14 @@ impl<'e> Js<'e> {
     }
 
     pub fn element(self, array: Value<'e>, index: u32) -> Outcome<'e> {
-        self.make(|raw| unsafe { sys::napi_get_element(self.env, array.raw, index, raw) })
+        Self::make(|raw| unsafe { sys::napi_get_element(self.env, array.raw, index, raw) })
     }
 
     /// The elements of an array that the scripts made: plain, without accessors.
     pub fn elements(self, array: Value<'e>) -> Result<Vec<Value<'e>>, Thrown> {
-        (0..self.array_length(array)?).map(|index| self.element(array, index)).collect()
+        (0..self.array_length(array)?)
+            .map(|index| self.element(array, index))
+            .collect()
     }
 
     pub fn set(self, object: Value<'e>, name: &str, value: Value<'e>) -> Result<(), Thrown> {
@@ -352,11 +373,11 @@ impl<'e> Js<'e> {
 
     pub fn get(self, object: Value<'e>, name: &str) -> Outcome<'e> {
         let name = self.string(name)?;
-        self.make(|raw| unsafe { sys::napi_get_property(self.env, object.raw, name.raw, raw) })
+        Self::make(|raw| unsafe { sys::napi_get_property(self.env, object.raw, name.raw, raw) })
     }
 
     pub fn object(self) -> Outcome<'e> {
-        self.make(|raw| unsafe { sys::napi_create_object(self.env, raw) })
+        Self::make(|raw| unsafe { sys::napi_create_object(self.env, raw) })
     }
 
     /// A copy of a `Uint8Array`'s bytes.
@@ -386,7 +407,7 @@ impl<'e> Js<'e> {
 
     pub fn run_script(self, source: &str) -> Outcome<'e> {
         let source = self.string(source)?;
-        self.make(|raw| unsafe { sys::napi_run_script(self.env, source.raw, raw) })
+        Self::make(|raw| unsafe { sys::napi_run_script(self.env, source.raw, raw) })
     }
 
     pub fn call(self, function: Value<'e>, arguments: &[Value<'e>]) -> Outcome<'e> {
@@ -394,7 +415,7 @@ impl<'e> Js<'e> {
         // SAFETY (layout): `Value` is a handle and a zero-sized marker, `repr(Rust)`, so the
         // handles are copied out rather than the slice reinterpreted.
         let raw: Vec<sys::napi_value> = arguments.iter().map(|value| value.raw).collect();
-        self.make(|result| unsafe {
+        Self::make(|result| unsafe {
             let (count, first) = (raw.len(), raw.as_ptr());
             sys::napi_call_function(self.env, this.raw, function.raw, count, first, result)
         })
@@ -402,10 +423,13 @@ impl<'e> Js<'e> {
 
     /// A JavaScript function that calls the native one.
     pub fn function(self, name: &str, native: Native) -> Outcome<'e> {
-        let entry = Entry { native, house: ptr::from_ref(self.house) };
+        let entry = Entry {
+            native,
+            house: ptr::from_ref(self.house),
+        };
         let data = Box::into_raw(Box::new(entry));
         self.house.keep(Kept(data));
-        self.make(|raw| unsafe {
+        Self::make(|raw| unsafe {
             let (text, len) = (name.as_ptr().cast(), length(name.len()));
             sys::napi_create_function(self.env, text, len, Some(enter), data.cast(), raw)
         })
@@ -413,19 +437,17 @@ impl<'e> Js<'e> {
 
     pub fn refer(self, value: Value<'e>) -> Result<Reference, Thrown> {
         let mut reference = ptr::null_mut();
-        check(unsafe {
-            sys::napi_create_reference(self.env, value.raw, 1, &raw mut reference)
-        })?;
+        check(unsafe { sys::napi_create_reference(self.env, value.raw, 1, &raw mut reference) })?;
         Ok(Reference(reference))
     }
 
     pub fn referred(self, reference: &Reference) -> Outcome<'e> {
-        self.make(|raw| unsafe { sys::napi_get_reference_value(self.env, reference.0, raw) })
+        Self::make(|raw| unsafe { sys::napi_get_reference_value(self.env, reference.0, raw) })
     }
 
     pub fn promise(self) -> Result<(Deferred, Value<'e>), Thrown> {
         let mut deferred = ptr::null_mut();
-        let promise = self.make(|raw| unsafe {
+        let promise = Self::make(|raw| unsafe {
             sys::napi_create_promise(self.env, &raw mut deferred, raw)
         })?;
         Ok((Deferred(deferred), promise))
@@ -442,9 +464,7 @@ impl<'e> Js<'e> {
                 if !pending {
                     return super::error::to_error(self, &Failure::Internal);
                 }
-                self.make(|raw| unsafe {
-                    sys::napi_get_and_clear_last_exception(self.env, raw)
-                })
+                Self::make(|raw| unsafe { sys::napi_get_and_clear_last_exception(self.env, raw) })
             }
         }
     }
@@ -480,9 +500,7 @@ impl Deferred {
     /// Settles the promise, on its own thread.
     pub fn settle<'e>(self, js: Js<'e>, outcome: Outcome<'e>) -> Result<(), Thrown> {
         match outcome {
-            Ok(value) => {
-                check(unsafe { sys::napi_resolve_deferred(js.env, self.0, value.raw) })
-            }
+            Ok(value) => check(unsafe { sys::napi_resolve_deferred(js.env, self.0, value.raw) }),
             Err(thrown) => {
                 let error = js.error(thrown)?;
                 check(unsafe { sys::napi_reject_deferred(js.env, self.0, error.raw) })
@@ -492,10 +510,7 @@ impl Deferred {
 }
 
 /// Where JavaScript enters: a panic becomes an Error, never the host's end.
-unsafe extern "C" fn enter(
-    env: sys::napi_env,
-    info: sys::napi_callback_info,
-) -> sys::napi_value {
+unsafe extern "C" fn enter(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
     let mut count = MAX_ARGUMENTS;
     let mut raw = [ptr::null_mut(); MAX_ARGUMENTS];
     let mut data = ptr::null_mut();
@@ -513,7 +528,10 @@ unsafe extern "C" fn enter(
         (entry, &*entry.house)
     };
     let js = Js { env, house };
-    let arguments = raw.map(|raw| Value { raw, alive: PhantomData });
+    let arguments = raw.map(|raw| Value {
+        raw,
+        alive: PhantomData,
+    });
     match catch_unwind(AssertUnwindSafe(|| (entry.native)(js, arguments))) {
         Ok(Ok(value)) => return value.raw,
         Ok(Err(thrown)) => js.throw(thrown),

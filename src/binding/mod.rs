@@ -5,6 +5,11 @@
 //! loaded (`script/`). Rust decides: configuration, ownership, scope, marks, deadlines, requests.
 //! The scripts call the functions listed here, with plain strings, numbers and handles.
 
+#![expect(
+    unsafe_code,
+    reason = "the environment's hooks are C functions with pointers of ours"
+)]
+
 mod client;
 mod config;
 mod driver;
@@ -95,13 +100,15 @@ pub fn load(exports: Object<'_>, env: Env) -> napi::Result<()> {
     // `demolish`, which Node calls when no JavaScript of the environment is left, and the hook that
     // closes the wake is added after the wake's function was made, so it runs before that goes.
     let furnished = unsafe {
-        let owned = sys::napi_set_instance_data(raw, house.cast(), Some(demolish), std::ptr::null_mut());
+        let owned =
+            sys::napi_set_instance_data(raw, house.cast(), Some(demolish), std::ptr::null_mut());
         if owned != sys::Status::napi_ok {
             drop(Box::from_raw(house));
             return Err(loading_failed());
         }
         if wake.open(raw, house) != sys::Status::napi_ok
-            || sys::napi_add_env_cleanup_hook(raw, Some(close), house.cast()) != sys::Status::napi_ok
+            || sys::napi_add_env_cleanup_hook(raw, Some(close), house.cast())
+                != sys::Status::napi_ok
         {
             return Err(loading_failed());
         }

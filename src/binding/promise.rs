@@ -43,7 +43,9 @@ where
         };
         wake.post(Box::new(move |js| {
             js.house().let_go(js);
-            let outcome = output.map_err(Into::into).and_then(|output| convert(js, output));
+            let outcome = output
+                .map_err(Into::into)
+                .and_then(|output| convert(js, output));
             deferred.settle(js, outcome)
         }));
     });

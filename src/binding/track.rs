@@ -19,7 +19,15 @@ const SIGNAL_IS_ABORTED: f64 = -3.0;
 /// `claim(id, provider, metadataCompany, company, metadataEnvironment, environment) -> mask`: a bit
 /// for each field that does not match, in the order of the checks. 0: the lease may be theirs.
 pub fn claim<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [id, provider, their_company, company, their_environment, environment, ..] = arguments;
+    let [
+        id,
+        provider,
+        their_company,
+        company,
+        their_environment,
+        environment,
+        ..,
+    ] = arguments;
     let claim = Claim {
         provider_lease_id: is_id(js, id)?,
         provider: is_provider(js, provider)?,
@@ -33,7 +41,11 @@ pub fn claim<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 /// claim that held until the API origin was compared.
 pub fn refuse<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let [release, mask, ..] = arguments;
-    let action = if js.to_boolean(release)? { Action::Release } else { Action::Track };
+    let action = if js.to_boolean(release)? {
+        Action::Release
+    } else {
+        Action::Track
+    };
     js.error(Claim::refusal(action, js.to_integer(mask)?).into())
 }
 
@@ -70,7 +82,18 @@ pub fn admit<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 /// `begin(driver, core, company, environment, id, timeout, work, signal, aborted) -> slot`: checks
 /// 3 to 5, and registers the call. Negative when it was refused by a reason that JavaScript holds.
 pub fn begin<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [driver, core, company, environment, id, timeout, work, signal, aborted, ..] = arguments;
+    let [
+        driver,
+        core,
+        company,
+        environment,
+        id,
+        timeout,
+        work,
+        signal,
+        aborted,
+        ..,
+    ] = arguments;
     let driver: &Driver = js.held(driver)?;
     let core: &Core = js.held(core)?;
     let scope = scope(js, core, company, environment, id)?;
@@ -92,7 +115,10 @@ pub fn begin<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     }
     let slots = &js.house().slots;
     let slot = slots.borrow_mut().reserve();
-    match driver.registry.begin(slot, scope, timeout, configured, &driver.on_deadline) {
+    match driver
+        .registry
+        .begin(slot, scope, timeout, configured, &driver.on_deadline)
+    {
         Ok(call) => slots.borrow_mut().fill(driver.registry.clone(), call),
         Err(failure) => {
             slots.borrow_mut().give_back(slot);
@@ -123,7 +149,9 @@ pub fn scope<'e>(
     let origin = &core.client.config().api_url;
     js.with_text(company, |company| {
         js.with_text(environment, |environment| {
-            js.with_text(id, |id| ScopeKey::new(company, environment, origin, &core.account, id))
+            js.with_text(id, |id| {
+                ScopeKey::new(company, environment, origin, &core.account, id)
+            })
         })
     })
     .flatten()

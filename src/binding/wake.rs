@@ -4,7 +4,10 @@
 //! The function is unreferenced, so a pending deadline never keeps the process alive; promises
 //! that must hold the loop reference it while they wait.
 
-#![expect(unsafe_code, reason = "a threadsafe function has no safe interface that can be closed")]
+#![expect(
+    unsafe_code,
+    reason = "a threadsafe function has no safe interface that can be closed"
+)]
 
 use std::collections::VecDeque;
 use std::ffi::c_void;

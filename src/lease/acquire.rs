@@ -44,7 +44,11 @@ impl Plan {
     /// Brings the configuration and the caller's wishes together.
     pub fn new(config: &Config, wishes: &Wishes) -> Result<Self, Failure> {
         let own = config.egress_allowlist.iter().cloned().map(Some);
-        let granted = wishes.allow_fqdns.iter().chain(&wishes.allow_cidrs).cloned();
+        let granted = wishes
+            .allow_fqdns
+            .iter()
+            .chain(&wishes.allow_cidrs)
+            .cloned();
         let mut egress = unique_lines(own.chain(granted)).ok_or(Failure::Config {
             field: ConfigField::NetworkEgress,
             fault: ConfigFault::NetworkEgressEntry,
@@ -72,10 +76,16 @@ pub struct Acquired {
 }
 
 /// Creates a sandbox and prepares it, within the configuration's timeout. A shutdown gives it up.
-pub async fn acquire(registry: &Registry, client: &Client, plan: Plan) -> Result<Acquired, Failure> {
+pub async fn acquire(
+    registry: &Registry,
+    client: &Client,
+    plan: Plan,
+) -> Result<Acquired, Failure> {
     let config = client.config();
     let _acquiring = registry.acquiring()?;
-    let bound = client.default_bound().and_cancelled_by(registry.ending().clone());
+    let bound = client
+        .default_bound()
+        .and_cancelled_by(registry.ending().clone());
     let request = CreateSandbox {
         name: unique_name(),
         shape: config.shape.clone(),
@@ -99,22 +109,33 @@ pub fn unique_name() -> String {
 
 /// Brings a new sandbox to running, makes its workspace and leaves the marker there.
 async fn prepare(client: &Client, sandbox: &SandboxId, bound: Bound) -> Result<String, Failure> {
-    client.transition(sandbox, Desired::Running, bound.clone()).await?;
+    client
+        .transition(sandbox, Desired::Running, bound.clone())
+        .await?;
     let script = format!("mkdir -p -- '{WORKSPACE}' '{RUNTIME}'");
-    let made = client.exec(sandbox, "/bin/bash", &["-lc", &script], bound.clone()).await?;
+    let made = client
+        .exec(sandbox, "/bin/bash", &["-lc", &script], bound.clone())
+        .await?;
     if !made.succeeded() {
         return Err(Failure::WorkspaceUnprepared);
     }
     let marker = Uuid::new_v4().hyphenated().to_string();
-    client.upload(sandbox, MARKER, marker.clone().into(), bound).await?;
+    client
+        .upload(sandbox, MARKER, marker.clone().into(), bound)
+        .await?;
     Ok(marker)
 }
 
 /// Removes what could not be prepared. The first failure surfaces, unless the sandbox may still be
 /// there: then the error has to name it.
 async fn remove(client: &Client, sandbox: &SandboxId, failure: Failure) -> Failure {
-    match client.destroy_sandbox(sandbox, client.default_bound()).await {
+    match client
+        .destroy_sandbox(sandbox, client.default_bound())
+        .await
+    {
         Ok(()) => failure,
-        Err(_) => Failure::SetupUnconfirmed { sandbox_id: sandbox.as_str().to_owned() },
+        Err(_) => Failure::SetupUnconfirmed {
+            sandbox_id: sandbox.as_str().to_owned(),
+        },
     }
 }

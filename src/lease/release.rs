@@ -62,18 +62,31 @@ impl Release {
         ending: Ending,
     ) -> Result<(Self, Vec<CallId>), Failure> {
         let (closing, calls, drain) = registry.close(scope, ending == Ending::Destroy)?;
-        Ok((Self { closing, drain, ending }, calls))
+        Ok((
+            Self {
+                closing,
+                drain,
+                ending,
+            },
+            calls,
+        ))
     }
 
     /// Waits for the calls, then does what the ending says. `lease_id` is the provider's id as the
     /// host kept it; one that no provider gives fails here, after the calls were stopped.
     pub async fn run(self, client: Client, lease_id: &str) -> Result<(), Failure> {
-        let Self { closing, drain, ending } = self;
+        let Self {
+            closing,
+            drain,
+            ending,
+        } = self;
         let settled = drain.wait().await;
         let (registry, scope) = (closing.registry(), closing.scope());
         if ending == Ending::Destroy {
             let sandbox = SandboxId::parse(lease_id)?;
-            client.destroy_sandbox(&sandbox, client.default_bound()).await?;
+            client
+                .destroy_sandbox(&sandbox, client.default_bound())
+                .await?;
             registry.destroyed(&scope.lease);
             return Ok(());
         }

@@ -73,7 +73,11 @@ impl Registry {
             .filter(|covered| every_account || covered.account == scope.account);
         let (running, drain) = drain(covered, calls);
         drop(state);
-        let closing = Closing { registry: self.clone(), scope: scope.clone(), every_account };
+        let closing = Closing {
+            registry: self.clone(),
+            scope: scope.clone(),
+            every_account,
+        };
         Ok((closing, running, drain))
     }
 
@@ -82,7 +86,9 @@ impl Registry {
         let mut state = self.lock();
         state.shut_down = true;
         let State { leases, calls, .. } = &mut *state;
-        let scopes = leases.values_mut().flat_map(|lease| lease.scopes.iter_mut());
+        let scopes = leases
+            .values_mut()
+            .flat_map(|lease| lease.scopes.iter_mut());
         let drained = drain(scopes, calls);
         drop(state);
         self.shared.ending.cancel();
@@ -96,7 +102,9 @@ impl Registry {
             return Err(Failure::Closing);
         }
         state.busy += 1;
-        Ok(Acquiring { registry: self.clone() })
+        Ok(Acquiring {
+            registry: self.clone(),
+        })
     }
 
     /// Waits until no release or acquisition is under way. Each is bounded by its own requests.
@@ -174,7 +182,10 @@ fn drain<'a>(
         let timeouts = scope.calls.iter().filter_map(|call| calls.get(call));
         let longest = timeouts.map(|call| call.config_timeout).max().unwrap_or(0);
         let drained = Arc::clone(scope.drained.get_or_insert_default()).notified_owned();
-        waits.push(Wait { drained: Box::pin(drained), bound: start + millis(longest) * 2 + GRACE });
+        waits.push(Wait {
+            drained: Box::pin(drained),
+            bound: start + millis(longest) * 2 + GRACE,
+        });
     }
     running.sort_unstable();
     (running, Drain { waits })

@@ -142,7 +142,11 @@ impl Registry {
 
     /// Whether a call may begin: check 3 of section 4 alone.
     pub fn admit(&self, scope: &ScopeKey) -> Result<(), Failure> {
-        if self.lock().admits(scope) { Ok(()) } else { Err(Failure::Closing) }
+        if self.lock().admits(scope) {
+            Ok(())
+        } else {
+            Err(Failure::Closing)
+        }
     }
 
     /// Registers a call, which ends by [`Registry::settle`]. `on_deadline` is told when it has run
@@ -164,16 +168,30 @@ impl Registry {
         } else {
             Some(runtime::handle().ok_or(Failure::NoRuntime)?)
         };
-        let call = CallId { sequence: state.next, tag };
+        let call = CallId {
+            sequence: state.next,
+            tag,
+        };
         state.next += 1;
         let deadline = now() + millis(timeout);
         let place = {
             let entry = state.scope(&scope);
-            entry.marks = entry.marks.after(Event::Begin).map_err(|_| Failure::Closing)?;
+            entry.marks = entry
+                .marks
+                .after(Event::Begin)
+                .map_err(|_| Failure::Closing)?;
             entry.calls.push(call);
             entry.calls.len() - 1
         };
-        state.calls.insert(call, Call { scope, place, deadline, config_timeout });
+        state.calls.insert(
+            call,
+            Call {
+                scope,
+                place,
+                deadline,
+                config_timeout,
+            },
+        );
         let wake = state.deadlines.insert((deadline, call));
         state.timer_runs = true;
         drop(state);
@@ -189,16 +207,28 @@ impl Registry {
     /// other is touched.
     pub fn settle(&self, call: CallId, cleanup_failed: bool) {
         let mut state = self.lock();
-        let Some(Call { scope: key, place, deadline, .. }) = state.calls.remove(&call) else {
+        let Some(Call {
+            scope: key,
+            place,
+            deadline,
+            ..
+        }) = state.calls.remove(&call)
+        else {
             return;
         };
         state.deadlines.remove((deadline, call));
         let scope = state.scope(&key);
         scope.calls.swap_remove(place);
         let moved = scope.calls.get(place).copied();
-        scope.marks =
-            scope.marks.after(Event::Settle { cleanup_failed }).unwrap_or(scope.marks);
-        let drained = if scope.calls.is_empty() { scope.drained.take() } else { None };
+        scope.marks = scope
+            .marks
+            .after(Event::Settle { cleanup_failed })
+            .unwrap_or(scope.marks);
+        let drained = if scope.calls.is_empty() {
+            scope.drained.take()
+        } else {
+            None
+        };
         if let Some(moved) = moved.and_then(|moved| state.calls.get_mut(&moved)) {
             moved.place = place;
         }
@@ -303,8 +333,14 @@ impl State {
         let Some(lease) = self.leases.get(&key.lease) else {
             return (Marks::default(), false);
         };
-        let marks = lease.scopes.iter().find(|scope| scope.account == key.account);
-        (marks.map(|scope| scope.marks).unwrap_or_default(), lease.destroying > 0)
+        let marks = lease
+            .scopes
+            .iter()
+            .find(|scope| scope.account == key.account);
+        (
+            marks.map(|scope| scope.marks).unwrap_or_default(),
+            lease.destroying > 0,
+        )
     }
 
     /// The scope's entry, made when there is none.
@@ -315,7 +351,10 @@ impl State {
         let Some(lease) = self.leases.get_mut(&key.lease) else {
             unreachable!("the lease's entry was made above")
         };
-        let place = lease.scopes.iter().position(|scope| scope.account == key.account);
+        let place = lease
+            .scopes
+            .iter()
+            .position(|scope| scope.account == key.account);
         let place = place.unwrap_or_else(|| {
             lease.scopes.push(Scope {
                 account: key.account.clone(),
@@ -331,7 +370,9 @@ impl State {
     /// Drops what there is nothing to remember of (invariant 3).
     fn forget(&mut self, key: &LeaseKey) {
         if let Some(lease) = self.leases.get_mut(key) {
-            lease.scopes.retain(|scope| !scope.marks.is_default() || scope.drained.is_some());
+            lease
+                .scopes
+                .retain(|scope| !scope.marks.is_default() || scope.drained.is_some());
             if lease.scopes.is_empty() && lease.destroying == 0 {
                 self.leases.remove(key);
             }

@@ -33,8 +33,9 @@ pub(super) fn start(runtime: &Handle, shared: &Arc<Shared>, on_deadline: &OnDead
     let on_deadline = on_deadline.clone();
     runtime.spawn(async move {
         // The registry is held only for a look, so that it can go while the timer sleeps.
-        while let Some((expired, next)) =
-            registry.upgrade().map(|shared| shared.lock().deadlines.expire(now()))
+        while let Some((expired, next)) = registry
+            .upgrade()
+            .map(|shared| shared.lock().deadlines.expire(now()))
         {
             if !expired.is_empty() {
                 (on_deadline.0)(expired);

@@ -24,6 +24,19 @@
   /** The AbortController of each running call, by its slot. */
   const controllers = [];
 
+  /** What each running call's deadline runs in, by its slot: its caller's asynchronous context. */
+  const contexts = [];
+
+  /** Destroy events are nobody's business here, and waiting for them would cost a finalizer. */
+  const CONTEXT_OPTIONS = Object.freeze({ requireManualDestroy: true });
+
+  let AsyncResource;
+
+  /** Called by the loader: only there can Node's own modules be required. */
+  exports.useAsyncHooks = function useAsyncHooks(hooks) {
+    AsyncResource = hooks.AsyncResource;
+  };
+
   const NO_CLASSES = Object.freeze([]);
 
   /** The reason that the platform gives an abort without one; all calls of a release share it. */
@@ -44,8 +57,10 @@
 
   /** Called by native code when a call's deadline has passed. */
   shared.expire = function expire(slot) {
-    const message = 'The operation was aborted due to timeout';
-    controllers[slot]?.abort(new DOMException(message, 'TimeoutError'));
+    const controller = controllers[slot];
+    if (controller === undefined) return;
+    const reason = new DOMException('The operation was aborted due to timeout', 'TimeoutError');
+    contexts[slot].runInAsyncScope(controller.abort, controller, reason);
   };
 
   /** The timeout and the signal that a call was given besides the configuration's timeout. */
@@ -82,6 +97,7 @@
     if (slot < 0) throw refusal(slot, signal);
     const controller = new AbortController();
     controllers[slot] = controller;
+    contexts[slot] = new AsyncResource('CreateosLease', CONTEXT_OPTIONS);
     let onAbort;
     if (signal !== undefined) {
       onAbort = () => controller.abort(signal.reason);
@@ -95,6 +111,7 @@
       throw error;
     } finally {
       controllers[slot] = undefined;
+      contexts[slot] = undefined;
       native.end(slot, cleanupFailed);
       if (onAbort !== undefined) signal.removeEventListener('abort', onAbort);
     }

@@ -62,7 +62,7 @@ test.each(/** @type {const} */ (["SIGKILL", "SIGTERM", "stdin"]))(
     const api = caller(/** @type {any} */ ({ url: line.url, apiKey: line.key }));
     const box = await api.create();
     const one = await api.spawn(box, stubborn);
-  await firstOutput(await api.raw(`GET ${box}/processes/${one.process_id}/connect`));
+    await firstOutput(await api.raw(`GET ${box}/processes/${one.process_id}/connect`));
     const { stdout } = await api.bash(box, "echo $CREATEOS_GUEST");
     const token = stdout.split("/")[0];
     const base = await homeOf(idOf(box));

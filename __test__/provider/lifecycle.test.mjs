@@ -217,6 +217,21 @@ describe("sandbox calls", () => {
     expect(await (await raw(`GET /v1/sandboxes/${data.id}/files?path=/tmp/x`)).text()).toBe("shared");
   });
 
+  test("the smaller calls: by address, bandwidth, keys, disk", async () => {
+    const { json } = caller(await provide());
+    const { data } = await json("POST /v1/sandboxes", { shape: "s-1vcpu-1gb" });
+    const box = `/v1/sandboxes/${data.id}`;
+    expect((await json(`GET /v1/sandboxes/by-ip/${data.ip}`)).data.id).toBe(data.id);
+    expect((await json("GET /v1/sandboxes/by-ip/10.0.0.1")).status).toBe(404);
+    const { data: before } = await json(`GET ${box}/bandwidth`);
+    expect((await json(`POST ${box}/bandwidth/recharge`, { add_bytes: 5 })).data.quota_bytes).toBe(
+      before.quota_bytes + 5,
+    );
+    expect((await json(`POST ${box}/ssh-pubkeys`, { keys: ["a", "a", "b"] })).data).toEqual({ count: 2 });
+    expect((await json(`POST ${box}/resize`, { disk_mib: data.disk_mib - 1 })).status).toBe(400);
+    expect((await json(`POST ${box}/resize`, { disk_mib: data.disk_mib * 2 })).data.disk_mib).toBe(data.disk_mib * 2);
+  });
+
   test("402 without credit, and failure bodies in every form", async () => {
     const provider = await provide({ switches: { credit: false } });
     const { json, raw } = caller(provider);

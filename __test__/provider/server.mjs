@@ -13,6 +13,7 @@ import { send } from "./send.mjs";
 /** @typedef {import("./types.mjs").RequestEntry} RequestEntry */
 
 const jsonLimit = 16 * 1024 * 1024;
+const loggedLimit = 64 * 1024;
 
 /**
  * @param {import("./world.mjs").World} world
@@ -176,13 +177,16 @@ async function readJson(req, entry) {
   if (size > jsonLimit) throw new HttpFailure(413, "body too large");
   const text = Buffer.concat(chunks).toString("utf8");
   if (text.trim() === "") return {};
+  let body;
   try {
-    entry.body = JSON.parse(text);
+    body = JSON.parse(text);
   } catch (error) {
     entry.body = error;
     return {};
   }
-  return typeof entry.body === "object" && entry.body !== null && !Array.isArray(entry.body) ? entry.body : {};
+  // The log keeps what a test may want to look at, not megabytes of input.
+  entry.body = size > loggedLimit ? `${size} bytes` : body;
+  return typeof body === "object" && body !== null && !Array.isArray(body) ? body : {};
 }
 
 /** @param {import("./world.mjs").World} world @param {unknown} error @returns {Reply} */

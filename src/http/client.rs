@@ -14,7 +14,7 @@ use super::answer::{self, JsonAnswer};
 use super::body::{Answer, Collect};
 use super::bound::Bound;
 use super::classify::{failure_of, operation_of};
-use super::outgoing::Outgoing;
+use super::outgoing::{Departure, Outgoing, Try};
 use super::request::{self, Body, Request};
 use super::transport::Transport;
 use crate::clock::{millis, now};
@@ -144,8 +144,14 @@ impl Client {
                 .run(ticket.turn())
                 .await
                 .map_err(|ended| refused.clone().unwrap_or_else(|| ended.failure(false)))?;
-            let (payload, upload) = body.next_try();
-            let response = self.exchange(&head, payload, slot, &bound).await?;
+            let Try {
+                payload,
+                departure,
+                upload,
+            } = body.next_try();
+            let response = self
+                .exchange(&head, payload, &departure, slot, &bound)
+                .await?;
             let Some(failure) = failure_of(response.status(), head.operation) else {
                 return Ok(Answer::new(response, bound, upload));
             };
@@ -172,6 +178,7 @@ impl Client {
         &self,
         head: &Head,
         payload: Option<reqwest::Body>,
+        departure: &Departure,
         slot: Slot,
         bound: &Bound,
     ) -> Result<Response, Failure> {
@@ -186,16 +193,22 @@ impl Client {
             Some(payload) => builder.body(payload),
             None => builder,
         };
-        match bound.run(builder.send()).await {
-            Ok(Ok(response)) => Ok(response),
-            // No connection, so nothing left. Its cause names hosts, so it goes no further.
-            Ok(Err(error)) if error.is_connect() || error.is_builder() => {
-                slot.unsent();
-                Err(Failure::Connection { sent: false })
+        let (failure, unsent) = match bound.run(builder.send()).await {
+            Ok(Ok(response)) => return Ok(response),
+            // The error names hosts and paths, so it goes no further.
+            Ok(Err(error)) => {
+                let sent = departure.possible() && !error.is_connect() && !error.is_builder();
+                (Failure::Connection { sent }, !sent)
             }
-            Ok(Err(_)) => Err(Failure::Connection { sent: true }),
-            Err(ended) => Err(ended.failure(true)),
+            Err(ended) => {
+                let sent = departure.possible();
+                (ended.failure(sent), !sent)
+            }
+        };
+        if unsent {
+            slot.unsent();
         }
+        Err(failure)
     }
 
     /// Waits out a 429. `None` when it surfaces instead.

@@ -169,6 +169,10 @@ pub fn fill_empty(method: &Method, headers: &mut HeaderMap, body: Body) -> Body 
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             Body::Bytes(Bytes::from_static(b"{}"))
         }
+        Body::Bytes(bytes) if bytes.is_empty() => {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            Body::Empty
+        }
         Body::Empty if method == Method::PUT || method == Method::PATCH => {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
             Body::Empty

@@ -88,6 +88,52 @@ async fn a_request_under_way_may_have_been_sent_and_its_connection_goes() {
 }
 
 #[tokio::test]
+async fn a_body_that_has_left_counts_as_sent() {
+    let mut server = silent().await;
+    let token = CancellationToken::new();
+    let request = Request::new(Method::POST, "/a").body(Body::Bytes(Bytes::from_static(b"x")));
+    let request = tokio::spawn(
+        server
+            .client()
+            .request(request, Bound::cancelled_by(token.clone())),
+    );
+    server.seen().await;
+    token.cancel();
+    let failure = request.await.expect("no panic").err();
+    assert_eq!(failure, Some(Failure::Aborted { sent: true }));
+}
+
+#[tokio::test]
+async fn a_request_with_a_body_that_still_connects_was_not_sent() {
+    // Nobody answers the TLS handshake here.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let client = super::http_server::client(&format!("https://localhost:{port}"));
+    let token = CancellationToken::new();
+    let (_pieces, stream) = Body::channel(1);
+    for body in [Body::Bytes(Bytes::from_static(b"x")), Body::Empty, stream] {
+        let request = Request::new(Method::POST, "/a").body(body);
+        let late = client
+            .request(request, Bound::until(now() + millis(30)))
+            .await;
+        assert_eq!(late.err(), Some(Failure::TimedOut { sent: false }));
+    }
+    let request = Request::new(Method::POST, "/a");
+    let request = tokio::spawn(client.request(request, Bound::cancelled_by(token.clone())));
+    listener.accept().await.expect("a connection");
+    token.cancel();
+    let failure = request.await.expect("no panic").err();
+    assert_eq!(failure, Some(Failure::Aborted { sent: false }));
+    // Without a body it can't be told.
+    let late = client
+        .request(get(), Bound::until(now() + millis(30)))
+        .await;
+    assert_eq!(late.err(), Some(Failure::TimedOut { sent: true }));
+}
+
+#[tokio::test]
 async fn a_deadline_ends_a_silent_request() {
     let mut server = silent().await;
     let answer = server

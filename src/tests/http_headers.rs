@@ -123,6 +123,17 @@ async fn a_put_without_a_body_has_a_length_and_a_get_or_delete_has_none() {
 }
 
 #[tokio::test]
+async fn an_empty_body_of_ones_own_stays_empty() {
+    for method in [Method::POST, Method::PUT] {
+        let seen = sent(Request::new(method, "/a").body(Body::Bytes(Bytes::new()))).await;
+        assert_eq!(
+            (seen.text(), seen.header("content-length")),
+            ("", Some("0"))
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_posts_own_body_and_type_stay() {
     let request = Request::new(Method::POST, "/a")
         .header("content-type", "text/plain")

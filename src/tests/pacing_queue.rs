@@ -160,6 +160,33 @@ async fn one_origin_does_not_hold_up_another() {
     ));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_wake_up_is_lost_between_threads() {
+    let gate = Arc::new(Gate::default());
+    let mut taken = Vec::new();
+    for _ in 1..LIMIT {
+        taken.push(gate.enqueue().turn().await);
+    }
+    // One place is left, through which all of these go, one after the other.
+    let mut tasks = Vec::new();
+    for number in 0..4_000 {
+        let ticket = gate.enqueue();
+        tasks.push(tokio::spawn(async move {
+            let slot = ticket.turn().await;
+            tokio::task::yield_now().await;
+            slot.unsent();
+        }));
+        if number % 7 == 0 {
+            tasks[number / 2].abort();
+        }
+    }
+    for task in tasks {
+        // Finished or aborted, but never waiting for ever.
+        let _ = task.await;
+    }
+    gate.enqueue().turn().await.unsent();
+}
+
 /// What happens to one of many waiters.
 #[derive(Debug, Clone, Copy)]
 enum Fate {

@@ -2,12 +2,12 @@
 // CREATEOS_API_URL, CREATEOS_API_KEY and CREATEOS_SHAPE are set. It exits 0 only if everything it
 // tells of has happened, and leaves no sandbox behind.
 import process from 'node:process';
-import { CreateosClient, LeaseDriver, explainLease } from '../../index.js';
+import { CreateosApiError, CreateosClient, LeaseDriver, explainLease } from '../../index.js';
 import { startProvider } from '../provider/index.mjs';
 import { runCommand } from './command.mjs';
 import { Timeline } from './timeline.mjs';
 
-const { CREATEOS_API_URL, CREATEOS_API_KEY, CREATEOS_SHAPE } = process.env;
+const { CREATEOS_API_URL = '', CREATEOS_API_KEY = '', CREATEOS_SHAPE = '' } = process.env;
 const isReal = Boolean(CREATEOS_API_URL && CREATEOS_API_KEY && CREATEOS_SHAPE);
 
 const provider = isReal ? null : await startProvider({ delays: { create: 40, pause: 300, destroy: 60 } });
@@ -26,11 +26,12 @@ const owner = {
 const driver = new LeaseDriver();
 const client = new CreateosClient(owner.config);
 const timeline = new Timeline(isReal ? 'the real provider' : 'the loopback provider');
+/** @type {import('../../index.js').AcquiredLease | undefined} */
 let lease;
 
 try {
   lease = await driver.acquire(owner);
-  await story();
+  await story(lease);
 } catch (error) {
   timeline.failed(error);
 } finally {
@@ -40,7 +41,8 @@ try {
 }
 process.exitCode = timeline.finish();
 
-async function story() {
+/** @param {import('../../index.js').AcquiredLease} lease */
+async function story(lease) {
   const id = lease.providerLeaseId;
   timeline.tell('acquire', `sandbox ${id} runs, its workspace is ready`);
   const params = { ...owner, lease };
@@ -63,17 +65,25 @@ async function story() {
     timeline.output(`explainLease: ${field} is "${actual}" in the lease, "${expected}" asked for it\n`);
   }
 
-  await releaseWhileRunning(id, params);
-
   const claim = { ...owner, providerLeaseId: id, leaseMetadata: lease.metadata };
+  await releaseWhileRunning(params, claim);
+
   await driver.destroy(claim);
   timeline.check(await isGone(id), 'destroy', 'the sandbox is gone');
 }
 
-/** Releases the lease while a command runs: abort, clean-up and pause have to come in this order. */
-async function releaseWhileRunning(id, params) {
+/**
+ * Releases the lease while a command runs: abort, clean-up and pause have to come in this order.
+ *
+ * @param {import('../../index.js').TrackParams} params
+ * @param {import('../../index.js').ReleaseParams & { providerLeaseId: string }} claim
+ */
+async function releaseWhileRunning(params, claim) {
+  const id = claim.providerLeaseId;
+  /** @type {string[]} */
   const order = [];
-  let hasOutput;
+  let hasOutput = () => {};
+  /** @type {Promise<void>} */
   const started = new Promise((resolve) => {
     hasOutput = resolve;
   });
@@ -96,7 +106,7 @@ async function releaseWhileRunning(id, params) {
   const outcome = call.catch((error) => error);
   await Promise.race([started, outcome]);
   timeline.tell('release', 'the lease is given back while that runs');
-  await driver.release({ ...owner, providerLeaseId: id, leaseMetadata: lease.metadata });
+  await driver.release(claim);
   order.push('pause');
   const { status } = await client.getSandbox(id);
   timeline.check(status === 'paused', 'pause', `the sandbox is ${status}`);
@@ -105,18 +115,26 @@ async function releaseWhileRunning(id, params) {
   timeline.check(inOrder, 'order', `${order.join(', ')}: in this order`);
 }
 
-/** Whether the provider shows the sandbox removed, or on its way there, or no more at all. */
+/**
+ * Whether the provider shows the sandbox removed, or on its way there, or no more at all.
+ *
+ * @param {string} id
+ */
 async function isGone(id) {
   try {
     const { status } = await client.getSandbox(id);
     return status === 'destroying' || status === 'destroyed';
   } catch (error) {
-    if (error.status === 404) return true;
+    if (error instanceof CreateosApiError && error.status === 404) return true;
     throw error;
   }
 }
 
-/** Whatever happened before: no sandbox is left to be billed. */
+/**
+ * Whatever happened before: no sandbox is left to be billed.
+ *
+ * @param {string} id
+ */
 async function leaveNothing(id) {
   try {
     await client.destroySandbox(id);

@@ -2,6 +2,7 @@
 import process from 'node:process';
 
 const useColour = process.stdout.isTTY && process.env.NO_COLOR === undefined;
+/** @type {(code: number, text: string) => string} */
 const paint = (code, text) => (useColour ? `\u001B[${code}m${text}\u001B[0m` : text);
 
 export class Timeline {
@@ -54,6 +55,7 @@ export class Timeline {
     return this.#isSound ? 0 : 1;
   }
 
+  /** @type {(mark: string, colour: number, what: string, text: string) => void} */
   #line(mark, colour, what, text) {
     const time = `${Math.round(performance.now() - this.#start)} ms`.padStart(9);
     process.stdout.write(`${paint(2, time)}  ${paint(colour, mark)} ${what.padEnd(9)}  ${text}\n`);

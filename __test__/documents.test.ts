@@ -1,0 +1,26 @@
+// What README and index.d.ts say has to be what the addon does.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { expect, it } from 'vitest';
+
+const require = createRequire(import.meta.url);
+const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+const codes: string[] = require('../binding.js').errorCodes();
+
+it('types exactly the codes that the addon knows', () => {
+  const union = /export type CreateosErrorCode =([^;]*);/u.exec(read('../index.d.ts'))?.[1] ?? '';
+  const typed = [...union.matchAll(/"(?<code>\w+)"/gu)].map((match) => match.groups?.['code']);
+  expect(typed).toEqual(codes);
+});
+
+it('documents exactly the codes that the addon knows', () => {
+  const table = /<!-- codes -->(?<table>.*)<!-- \/codes -->/su.exec(read('../README.md'))?.[1] ?? '';
+  const documented = [...table.matchAll(/^\| `(?<code>ERR_\w+)`/gmu)].map((match) => match[1]);
+  expect(documented).toEqual(codes);
+});
+
+it('has a type for every export, and an export for every type of a value', () => {
+  const declared = [...read('../index.d.ts').matchAll(/^export (?:class|function) (\w+)/gmu)];
+  const exported = Object.keys(require('../index.js'));
+  expect(declared.map((match) => match[1]).toSorted()).toEqual(exported.toSorted());
+});

@@ -24,6 +24,13 @@ pub struct Core {
     pub account: Box<str>,
 }
 
+/// An answer's body that a script reads piece by piece.
+struct Download {
+    body: AsyncMutex<Option<AnswerBody>>,
+    /// Cancelled when the script wants no more of it.
+    dropped: CancellationToken,
+}
+
 /// A request body that a script fills piece by piece.
 struct Upload {
     sender: Mutex<Option<BodySender>>,
@@ -87,19 +94,31 @@ pub fn request<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
             js.integer(u32::from(answer.status)),
             js.string(&answer.status_text),
             js.array(headers),
-            js.external(Arc::new(AsyncMutex::new(Some(answer.body)))),
+            js.external(Arc::new(Download {
+                body: AsyncMutex::new(Some(answer.body)),
+                dropped: CancellationToken::new(),
+            })),
         ])
     })
 }
 
 /// `readBody(body) -> Promise<Uint8Array | undefined>`: the next piece; undefined at the end.
 pub fn read_body<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let body = js.keep::<AsyncMutex<Option<AnswerBody>>>(arguments[0])?;
+    let download = js.keep::<Download>(arguments[0])?;
     let read = async move {
-        match &mut *body.lock().await {
-            Some(body) => body.next().await.transpose(),
-            None => Ok(None),
+        let mut body = download.body.lock().await;
+        let Some(reading) = &mut *body else {
+            return Ok(None);
+        };
+        let piece = download
+            .dropped
+            .run_until_cancelled(reading.next())
+            .await
+            .flatten();
+        if download.dropped.is_cancelled() {
+            body.take();
         }
+        piece.transpose()
     };
     promise(
         js,
@@ -112,13 +131,12 @@ pub fn read_body<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     )
 }
 
-/// `dropBody(body)`: gives the connection up, if the body has not ended.
+/// `dropBody(body)`: gives the connection up, if the body has not ended, also while it is read.
 pub fn drop_body<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    // While a piece is being read its reader holds the lock, and is cancelled by other means.
-    if let Ok(mut body) = js
-        .held::<AsyncMutex<Option<AnswerBody>>>(arguments[0])?
-        .try_lock()
-    {
+    let download: &Download = js.held(arguments[0])?;
+    download.dropped.cancel();
+    // A reader that holds the lock has just been told.
+    if let Ok(mut body) = download.body.try_lock() {
         body.take();
     }
     js.undefined()

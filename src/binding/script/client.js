@@ -98,51 +98,65 @@
     return { payload: upload, type };
   }
 
+  /** Responses that nobody reads: once collected, their signal need not know of them any more. */
+  const unread = new FinalizationRegistry((untie) => untie());
+
   /** A Response's body: native pieces, one for each time the reader asks. */
-  function toStream(body, signal, untie) {
-    let over = false;
-    const finish = () => {
-      over = true;
-      untie();
-    };
-    return {
-      source: {
-        type: 'bytes',
-        async pull(controller) {
-          let piece;
-          try {
-            // An empty piece is no piece: the stream would not ask again after it.
-            do piece = await native.readBody(body);
-            while (piece?.byteLength === 0);
-          } catch (error) {
-            if (over) return;
-            finish();
-            controller.error(toReason(error, signal));
-            return;
-          }
-          if (over) return;
-          if (piece === undefined) {
-            finish();
-            controller.close();
-            // A reader that brought its own buffer is waiting for it.
-            controller.byobRequest?.respond(0);
-          } else {
-            controller.enqueue(piece);
-          }
-        },
-        cancel() {
-          if (over) return;
-          finish();
-          native.dropBody(body);
-        },
-      },
-      fail(controller) {
-        if (over) return;
-        finish();
-        controller.error(signal.reason);
-        native.dropBody(body);
-      },
-    };
+  class BodySource {
+    type = 'bytes';
+    #body;
+    #signal;
+    #untie;
+    #controller;
+
+    constructor(body, signal, untie) {
+      this.#body = body;
+      this.#signal = signal;
+      this.#untie = untie;
+    }
+
+    start(controller) {
+      this.#controller = controller;
+    }
+
+    async pull(controller) {
+      let piece;
+      try {
+        // An empty piece is no piece: the stream would not ask again after it.
+        do piece = await native.readBody(this.#body);
+        while (piece?.byteLength === 0);
+      } catch (error) {
+        if (this.#finish()) controller.error(toReason(error, this.#signal));
+        return;
+      }
+      if (this.#body === undefined) return;
+      if (piece !== undefined) {
+        controller.enqueue(piece);
+        return;
+      }
+      this.#finish();
+      controller.close();
+      // A reader that brought its own buffer is waiting for it.
+      controller.byobRequest?.respond(0);
+    }
+
+    cancel() {
+      this.#finish();
+    }
+
+    /** The signal was aborted: the body fails at once, whatever it still holds. */
+    abort() {
+      if (this.#finish()) this.#controller.error(this.#signal.reason);
+    }
+
+    /** Lets go of the connection and the signal. False when that was done before. */
+    #finish() {
+      if (this.#body === undefined) return false;
+      native.dropBody(this.#body);
+      this.#body = undefined;
+      this.#untie();
+      return true;
+    }
   }
 
   class CreateosClient {
@@ -196,13 +210,12 @@
         );
         stop.start?.();
         const [status, statusText, received, nativeBody] = await answer;
-        const { source, fail: failStream } = toStream(nativeBody, signal, untie);
-        let controller;
-        source.start = (given) => {
-          controller = given;
-        };
+        const source = new BodySource(nativeBody, signal, untie);
         const stream = new ReadableStream(source, { highWaterMark: 0 });
-        fail = () => failStream(controller);
+        // Weakly, so that a signal that lives long does not keep every answer it was given for.
+        const reference = new WeakRef(source);
+        fail = () => reference.deref()?.abort();
+        unread.register(stream, untie);
         return toResponse(stream, status, statusText, received);
       } catch (error) {
         untie();

@@ -196,3 +196,20 @@ async fn an_endless_429_body_is_not_read() {
         .await
         .expect("an answer");
 }
+
+#[tokio::test]
+async fn a_burst_of_300_arrives_at_once_and_the_next_request_stays_here() {
+    let mut server = Server::start(|_| Reply::data("{}")).await;
+    let client = server.client();
+    let burst: Vec<_> = (0..300)
+        .map(|_| tokio::spawn(client.request(post(), Bound::default())))
+        .collect();
+    for request in burst {
+        request.await.expect("no panic").expect("an answer");
+    }
+    // Another client of the same origin: the budget is the origin's.
+    let bound = Bound::until(now() + millis(50));
+    let late = server.client().request(post(), bound).await;
+    assert_eq!(late.err(), Some(Failure::TimedOut { sent: false }));
+    assert_eq!(server.seen_so_far(), 300);
+}

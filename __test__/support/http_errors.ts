@@ -3,6 +3,20 @@
 import { inspect } from "node:util";
 import { expect } from "vitest";
 import { CreateosApiError, CreateosError, KEY } from "./http_package.js";
+import { within } from "./http_server.js";
+
+/** That the promise rejects with this very value, which may be anything, a thenable included. */
+export async function expectRejection(promise: Promise<unknown>, reason: unknown): Promise<void> {
+  const outcome = await within(
+    promise.then(
+      (value) => ({ resolved: value }),
+      (rejected: unknown) => ({ rejected }),
+    ),
+    "a rejection",
+  );
+  expect(outcome).toHaveProperty("rejected");
+  expect(Object.is((outcome as { rejected: unknown }).rejected, reason)).toBe(true);
+}
 
 /** Every way in which an error gets into a log, one after the other. */
 export function printed(value: unknown): string {

@@ -238,3 +238,15 @@ export function answer(res: http.ServerResponse, data: unknown = {}, status = 20
   res.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
   res.end(text);
 }
+
+/** Resolves once the answer takes more, or its connection is gone. */
+export function drained(res: http.ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (res.destroyed || !res.writableNeedDrain) return resolve();
+    const go = () => {
+      res.off("drain", go).off("close", go);
+      resolve();
+    };
+    res.on("drain", go).on("close", go);
+  });
+}

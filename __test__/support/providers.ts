@@ -10,10 +10,19 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((provider) => provider.close()));
 });
 
-/** A provider without a namespace for each sandbox, which is enough where no command's reach is looked at. */
-export async function provide(options: Options = {}): Promise<Provider> {
+/** Where a concurrent test says what to do when it has ended: its context. */
+interface TestContext {
+  onTestFinished(end: () => Promise<void>): void;
+}
+
+/**
+ * A provider without a namespace for each sandbox, which is enough where no command's reach is looked at. It is closed
+ * after the test; a concurrent test hands in its context, since others end meanwhile.
+ */
+export async function provide(options: Options = {}, context?: TestContext): Promise<Provider> {
   const provider = await startProvider({ isolation: "rewrite", ...options });
-  started.push(provider);
+  if (context === undefined) started.push(provider);
+  else context.onTestFinished(() => provider.close());
   return provider;
 }
 

@@ -16,8 +16,6 @@ pub fn address(origin: &str, path: &str) -> Option<Url> {
     let home = Url::parse(origin).ok()?;
     let url = Url::parse(&format!("{origin}{ROOT}{path}")).ok()?;
     let at_home = url.origin() == home.origin()
-        && url.username().is_empty()
-        && url.password().is_none()
         && url
             .path()
             .strip_prefix(ROOT)

@@ -197,12 +197,12 @@ impl Client {
             Ok(Ok(response)) => return Ok(response),
             // The error names hosts and paths, so it goes no further.
             Ok(Err(error)) => {
-                let sent = departure.possible() && !error.is_connect() && !error.is_builder();
-                (Failure::Connection { sent }, !sent)
+                let unsent = error.is_connect() || error.is_builder() || departure.withhold();
+                (Failure::Connection { sent: !unsent }, unsent)
             }
             Err(ended) => {
-                let sent = departure.possible();
-                (ended.failure(sent), !sent)
+                let unsent = departure.withhold();
+                (ended.failure(!unsent), unsent)
             }
         };
         if unsent {

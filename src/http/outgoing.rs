@@ -1,9 +1,8 @@
 //! A request's body on its way, each time the request is sent.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -30,20 +29,51 @@ pub struct Try {
     pub upload: Option<DropGuard>,
 }
 
-/// Whether a request may have left. HTTP/1 asks for the body once it has a connection and has put the
-/// head into its buffer, before any byte of that is written, so a body that was never asked for
-/// proves that nothing left.
+/// Whether a request has left. HTTP/1 asks for the body once it has a connection and has put the head
+/// into its buffer, before any byte of that is written. So a body that was never asked for proves
+/// that nothing left, and one that refuses from then on keeps it so, whatever the connection's own
+/// task is about to do.
+///
+/// ```text
+/// HERE --asked for--> LEFT
+///   `----withheld---> WITHHELD
+/// ```
 #[derive(Clone)]
-pub struct Departure(Arc<AtomicBool>);
+pub struct Departure(Arc<AtomicU8>);
+
+const HERE: u8 = 0;
+const LEFT: u8 = 1;
+const WITHHELD: u8 = 2;
 
 impl Departure {
-    /// Always possible for a request without a body.
-    pub fn possible(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+    /// Of a request without a body nobody can tell, so it counts as one that has left.
+    fn new(state: u8) -> Self {
+        Self(Arc::new(AtomicU8::new(state)))
     }
 
-    fn notice(&self) {
-        self.0.store(true, Ordering::Release);
+    /// Keeps the request here, if it still is. `false` when it may have left.
+    pub fn withhold(&self) -> bool {
+        self.leave_for(WITHHELD) == WITHHELD
+    }
+
+    /// The body is asked for. `Err` when it has been withheld.
+    fn ask(&self) -> Result<(), StreamBroken> {
+        if self.leave_for(LEFT) == LEFT {
+            Ok(())
+        } else {
+            Err(StreamBroken)
+        }
+    }
+
+    /// Leaves `HERE`, and gives back where it is then.
+    fn leave_for(&self, state: u8) -> u8 {
+        match self
+            .0
+            .compare_exchange(HERE, state, Ordering::AcqRel, Ordering::Acquire)
+        {
+            Ok(_) => state,
+            Err(other) => other,
+        }
     }
 }
 
@@ -66,10 +96,10 @@ impl Outgoing {
 
     /// The body of the next try.
     pub fn next_try(&mut self) -> Try {
-        let departure = Departure(Arc::new(AtomicBool::new(false)));
+        let mut departure = Departure::new(HERE);
         let (payload, upload) = match self {
             Self::Empty | Self::Once(None) => {
-                departure.notice();
+                departure = Departure::new(LEFT);
                 (None, None)
             }
             Self::Again(bytes) => {
@@ -109,14 +139,17 @@ struct Whole {
 
 impl http_body::Body for Whole {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = StreamBroken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.departure.notice();
-        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamBroken>>> {
+        Poll::Ready(
+            self.bytes
+                .take()
+                .map(|bytes| self.departure.ask().map(|()| Frame::data(bytes))),
+        )
     }
 
     fn is_end_stream(&self) -> bool {
@@ -141,8 +174,7 @@ impl Stream for Pieces {
     type Item = Result<Bytes, StreamBroken>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.departure.notice();
-        if self.stopped.as_mut().poll(context).is_ready() {
+        if self.departure.ask().is_err() || self.stopped.as_mut().poll(context).is_ready() {
             return Poll::Ready(Some(Err(StreamBroken)));
         }
         self.stream.as_mut().poll_next(context)

@@ -5,6 +5,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::http_server::{Reply, Server};
+use super::outgoing::{Outgoing, Try};
+use super::transport::Transport;
 use crate::clock::{millis, now};
 use crate::error::Failure;
 use crate::http::{Body, Bound, Method, Request};
@@ -131,6 +133,37 @@ async fn a_request_with_a_body_that_still_connects_was_not_sent() {
         .request(get(), Bound::until(now() + millis(30)))
         .await;
     assert_eq!(late.err(), Some(Failure::TimedOut { sent: true }));
+}
+
+#[tokio::test]
+async fn what_is_withheld_never_leaves_though_there_is_a_connection() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let url = url::Url::parse(&url).expect("a URL");
+    let arrived = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        let mut arrived = Vec::new();
+        tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut arrived)
+            .await
+            .expect("an end");
+        arrived
+    });
+    let mut body = Outgoing::from(Body::Bytes(Bytes::from_static(b"x")));
+    let Try {
+        payload, departure, ..
+    } = body.next_try();
+    assert!(departure.withhold());
+    let transport = Transport::of_process();
+    let http = transport.client_for(&url).expect("a client");
+    let sent = http
+        .post(url.clone())
+        .body(payload.expect("a body"))
+        .send()
+        .await;
+    assert!(sent.is_err());
+    assert_eq!(arrived.await.expect("no panic"), b"");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::http_server::{KEY, Reply, Seen, Server, client, config, key};
 use crate::error::Failure;
+use crate::http::request::headers;
 use crate::http::{Body, Bound, Client, Method, Request};
 
 async fn sent(request: Request) -> Seen {
@@ -192,6 +193,13 @@ async fn a_header_or_path_that_is_not_legal_sends_nothing() {
         assert_eq!(failure.err(), Some(Failure::Connection { sent: false }));
     }
     assert_eq!(server.seen_so_far(), 0);
+}
+
+#[test]
+fn the_keys_header_is_marked_as_secret() {
+    let headers = headers(&[], &key(KEY)).expect("legal headers");
+    assert!(headers["x-api-key"].is_sensitive());
+    assert!(!format!("{headers:?}").contains(KEY));
 }
 
 #[tokio::test]

@@ -47,6 +47,8 @@ fn a_path_that_leaves_v1_goes_nowhere() {
         "/..",
         "/../",
         "/../admin",
+        "/../v1",
+        "/../v1x/a",
         "/a/../../b",
         "/%2e%2e/b",
         "/.%2E/b",

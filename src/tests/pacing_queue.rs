@@ -131,6 +131,23 @@ async fn quiet_holds_everyone_back_and_no_longer_than_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_waits_for_the_exchanges_of_those_before() {
+    let gate = Arc::new(Gate::default());
+    gate.pause_origin_until(now() + Duration::from_secs(1));
+    let (slots, mut heard) = mpsc::unbounded_channel();
+    for _ in 0..3 {
+        let ticket = gate.enqueue();
+        let slots = slots.clone();
+        tokio::spawn(async move { slots.send(ticket.turn().await) });
+    }
+    // Slots stay alive, so no exchange ends.
+    let mut kept: Vec<Slot> = Vec::new();
+    for _ in 0..3 {
+        kept.push(heard.recv().await.expect("a slot"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn quiet_that_is_asked_for_during_a_wait_counts_too() {
     let gate = full().await;
     let start = now();

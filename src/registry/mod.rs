@@ -16,6 +16,8 @@
 
 mod deadlines;
 mod drain;
+#[cfg(test)]
+mod invariants;
 mod marks;
 mod timer;
 

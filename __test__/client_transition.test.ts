@@ -177,28 +177,41 @@ describe("another failure of a submit surfaces at once", () => {
 });
 
 describe("the looks", () => {
-  /** Pauses between requests, in ms, by the server's clock. */
-  const gaps = (seen: { at: number }[]) => seen.slice(1).map(({ at }, place) => at - (seen[place]?.at ?? 0));
+  // The specification can be read as moments or as pauses: what either allows is a look no earlier than the moments and no
+  // later than the pauses add up to. From the fifth on both say 250 ms.
+  const MOMENTS = [25, 50, 100, 200, 450, 700, 950];
+  const PAUSES = [25, 75, 175, 375, 625, 875, 1125];
+  const EARLY = 4;
+  const LATE = 60;
 
-  function expectGaps(found: number[], wanted: number[]) {
-    expect(found.length).toBe(wanted.length);
-    for (const [place, gap] of found.entries()) {
-      expect(gap).toBeGreaterThanOrEqual((wanted[place] ?? 0) - 4);
-      expect(gap).toBeLessThan((wanted[place] ?? 0) + 60);
+  function expectTimes(times: number[], from: number) {
+    for (const [place, at] of times.entries()) {
+      expect(at - from, `look ${place + 1}`).toBeGreaterThanOrEqual((MOMENTS[place] ?? NaN) - EARLY);
+      expect(at - from, `look ${place + 1}`).toBeLessThan((PAUSES[place] ?? NaN) + LATE);
+    }
+    for (let place = 4; place < times.length; place += 1) {
+      const pause = (times[place] ?? NaN) - (times[place - 1] ?? NaN);
+      expect(pause, `pause ${place + 1}`).toBeGreaterThanOrEqual(250 - 4 * EARLY);
+      expect(pause, `pause ${place + 1}`).toBeLessThan(250 + LATE);
     }
   }
 
   test("come after 25, 50, 100, 200, then every 250 ms", async () => {
     const one = await sandbox({ looks: [...Array<string>(7).fill("creating"), "running"] });
     await within(one.run("running"), "the transition");
-    expectGaps(gaps(one.seen), [25, 50, 100, 200, 250, 250, 250]);
+    const [first = NaN, ...later] = one.seen.map(({ at }) => at);
+    expect(later.length).toBe(7);
+    expectTimes(later, first);
   });
 
   test("do so after a submit, which follows its look at once", async () => {
-    const one = await sandbox({ looks: ["paused", "paused", "resuming", "resuming", "resuming", "running"] });
+    const one = await sandbox({ looks: ["paused", "paused", ...Array<string>(4).fill("resuming"), "running"] });
     await within(one.run("running"), "the transition");
+    const [look = NaN, submit = NaN, ...later] = one.seen.map(({ at }) => at);
     expect(one.whats()[1]).toBe("POST /resume");
-    expectGaps(gaps(one.seen), [0, 25, 50, 100, 200, 250]);
+    expect(submit - look).toBeLessThan(LATE);
+    expect(later.length).toBe(6);
+    expectTimes(later, submit);
   });
 });
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reqwest::Method;
+use tokio::time::sleep_until;
 
 use super::bound::Bound;
 use super::client::Client;
@@ -10,9 +11,12 @@ use super::id::SandboxId;
 use crate::clock::{millis, now};
 use crate::error::{Desired, Failure};
 
-/// The pauses before the second to fifth look, in milliseconds; each later one is `LATER`.
+/// When to look again, in milliseconds from the transition's beginning; then every `LATER`.
 const FIRST_LOOKS: [u32; 4] = [25, 50, 100, 200];
 const LATER: u32 = 250;
+/// Every look comes so much later, in milliseconds. Transitions take round times, and a look that
+/// comes a moment before the end costs the whole pause after it.
+const SLACK: u32 = 5;
 /// States that end by themselves.
 const PASSING: [&str; 4] = ["creating", "pausing", "resuming", "forking"];
 
@@ -50,15 +54,15 @@ pub fn next(desired: Desired, status: &str, accepted_from: Option<&str>) -> Next
     }
 }
 
-/// How long to wait after so many looks.
-pub fn pause_after(looks: usize) -> Duration {
-    millis(
-        looks
-            .checked_sub(1)
-            .and_then(|at| FIRST_LOOKS.get(at))
-            .copied()
-            .unwrap_or(LATER),
-    )
+/// When the look after so many comes, from the transition's beginning: the moment the provider took
+/// the request, or, where somebody else has begun it, the first look.
+pub fn look_after(looks: u32) -> Duration {
+    let first = usize::try_from(looks)
+        .ok()
+        .and_then(|at| FIRST_LOOKS.get(at));
+    let [.., last] = FIRST_LOOKS;
+    let later = || last + LATER * looks.saturating_sub(3);
+    millis(first.copied().unwrap_or_else(later) + SLACK)
 }
 
 impl Client {
@@ -70,10 +74,10 @@ impl Client {
         bound: Bound,
     ) -> Result<(), Failure> {
         let mut accepted_from = None;
+        let mut begun = now();
         let mut looks = 0;
         loop {
             let status = self.get_sandbox(id, bound.clone()).await?.status;
-            looks += 1;
             match next(desired, &status, accepted_from.as_deref()) {
                 Next::Done => return Ok(()),
                 Next::Fail => return Err(Failure::State { desired }),
@@ -81,11 +85,15 @@ impl Client {
                 Next::Submit => {
                     if self.submit(id, desired, bound.clone()).await? {
                         accepted_from = Some(status);
+                        (begun, looks) = (now(), 0);
                     }
                 }
             }
+            // Slow answers do not make the next look come at once.
+            let next = (begun + look_after(looks)).max(now() + millis(FIRST_LOOKS[0]));
+            looks += 1;
             bound
-                .run(tokio::time::sleep_until(now() + pause_after(looks)))
+                .run(sleep_until(next))
                 .await
                 .map_err(|ended| ended.failure(true))?;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::Desired::{Paused, Running};
-use crate::http::transition::{Next, next, pause_after};
+use crate::http::transition::{Next, look_after, next};
 
 #[test]
 fn a_state_that_is_reached_is_done_whatever_was_submitted() {
@@ -54,9 +54,9 @@ fn passing_states_are_waited_for_and_all_others_fail() {
 
 #[test]
 fn looks_come_further_and_further_apart() {
-    let pauses: Vec<_> = (1..=7).map(pause_after).collect();
+    let moments: Vec<_> = (0..7).map(look_after).collect();
     assert_eq!(
-        pauses,
-        [25, 50, 100, 200, 250, 250, 250].map(Duration::from_millis)
+        moments,
+        [30, 55, 105, 205, 455, 705, 955].map(Duration::from_millis)
     );
 }

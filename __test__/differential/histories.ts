@@ -105,7 +105,7 @@ export const history: fc.Arbitrary<History> = fc.record({
 });
 
 /** `quietWithinMs` is how long a step may take before it counts as hanging. */
-export function histories(subject: Subject, quietWithinMs = 8_000): fc.IAsyncPropertyWithHooks<[History]> {
+export function histories(subject: Subject, quietWithinMs = 5_000): fc.IAsyncPropertyWithHooks<[History]> {
   return fc.asyncProperty(history, ({ courses, commands }) => compare(subject, courses, commands, quietWithinMs));
 }
 

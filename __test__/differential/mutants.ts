@@ -4,6 +4,7 @@ import { build } from "esbuild";
 import { readFile } from "node:fs/promises";
 import Module from "node:module";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Subject } from "./subject.js";
 
 export type Property = "parsing" | "addresses" | "configReads" | "keys" | "trackChecks" | "releaseChecks" | "guards" | "hostileGuards" | "histories";
@@ -16,7 +17,7 @@ export interface Mutant {
   noticedBy: Property;
 }
 
-const REFERENCE = join(__dirname, "../reference");
+const REFERENCE = fileURLToPath(new URL("../reference", import.meta.url));
 
 /** The reference as a subject of its own, with the mutant's fault or, for control, with none. */
 export async function makeSubject(mutant: Mutant | null): Promise<Subject> {
@@ -88,7 +89,7 @@ export const MUTANTS: Mutant[] = [
   inConfig("a user is let through", 'url.username === "" && ', "", "addresses"),
   inConfig("the path is compared before normalising", '.includes(url.pathname)', '.some((path) => address.endsWith(path))', "addresses"),
   inConfig("the host keeps its case", "return url.origin;", "return address.replace(/\\/(v1\\/?)?$/, '');", "addresses"),
-  inConfig("a URL without host is another failure", "if (!URL.canParse(address))", 'if (!URL.canParse(address) && !address.endsWith("://"))', "addresses"),
+  inConfig("a URL without host is another failure", "return new URL(address);", 'return new URL(address.endsWith("://") ? "https://x" : address);', "addresses"),
   inConfig("the largest timeout is one more", "MAX_TIMEOUT_MS = 86_400_000", "MAX_TIMEOUT_MS = 86_400_001"),
   inConfig("the shortest pause is one more", "isIntegerIn(autoPause, 60,", "isIntegerIn(autoPause, 61,"),
   inConfig("null is no boolean", "reuseLease ?? false", "reuseLease === undefined ? false : reuseLease"),
@@ -113,7 +114,7 @@ export const MUTANTS: Mutant[] = [
   inOwnership("ids are compared as UTF-8", "isId(actual) && actual === expected", "isId(actual) && isId(expected) && Buffer.from(actual).equals(Buffer.from(expected))"),
   inOwnership("ids are compared loosely", "isId(actual) && actual === expected", "isId(actual) && actual == expected"),
   inOwnership("ids are compared trimmed", "isId(actual) && actual === expected", "isId(actual) && isId(expected) && actual.trim() === expected.trim()"),
-  inOwnership("the configuration comes first", "if (!isObject(lease)) throw mismatch(message, ALL_IDS);\n", "parseConfig(params.config);\nif (!isObject(lease)) throw mismatch(message, ALL_IDS);\n"),
+  inOwnership("the configuration comes first", "const { lease } = params;", "parseConfig(params.config); const { lease } = params;"),
   inOwnership("only the first mismatch is told", "throw mismatch(message, mismatches);", "throw mismatch(message, mismatches.slice(0, 1));"),
   inOwnership("the lease id is not looked at", 'isId(providerLeaseId) ? [] : ["providerLeaseId"]', "[] as string[]"),
   inOwnership("the API URL is not looked at", "if (metadata.apiUrl !== config.apiUrl)", "if (false)"),
@@ -132,8 +133,8 @@ export const MUTANTS: Mutant[] = [
   inLease("pausing is always looked at", "const wantsAutoPause = config.reuseLease && config.autoPauseAfterSeconds !== null;", "void lease.metadata.autoPauseAfterSeconds; const wantsAutoPause = config.reuseLease && config.autoPauseAfterSeconds !== null;", "releaseChecks"),
 
   inLease("an aborted signal is no reason", "signal?.throwIfAborted();\n", ""),
-  inLease("a closing scope takes calls", "(found.closing > 0 || found.unconfirmed)", "found.unconfirmed"),
-  inLease("an unconfirmed scope takes calls", "(found.closing > 0 || found.unconfirmed)", "found.closing > 0"),
+  inLease("a closing scope takes calls", 'this.#stateOf(keys) !== "open"', 'this.#stateOf(keys) === "unconfirmed"'),
+  inLease("an unconfirmed scope takes calls", 'this.#stateOf(keys) !== "open"', 'this.#stateOf(keys) === "closing"'),
   inLease("a shut down driver takes calls", "this.#shutDown ||", ""),
   inLease("work starts a tick later", "return await work(", "await null;\nreturn await work("),
   inLease("the caller's reason is lost", "controller.abort(signal?.reason)", "controller.abort()"),
@@ -144,15 +145,18 @@ export const MUTANTS: Mutant[] = [
   inLease("a call stays after it settled", "scope.calls.delete(call);", ""),
   inLease("a failure marks nothing", "if (holdsCleanupFailure(error, this.#cleanupErrors)) scope.unconfirmed = true;", ""),
   inLease("every failure marks", "if (holdsCleanupFailure(error, this.#cleanupErrors)) scope", "scope"),
-  inLease("a second release joins", "closing ?? 0) > 0", "closing ?? 0) > 1"),
-  inLease("a destroy covers its own key only", "destroys ? [...this", "false ? [...this"),
-  inLease("every release covers every key", "destroys ? [...this", "true ? [...this"),
-  inLease("a destroy covers other companies", "      lease.companyId,\n        lease.environmentId", "      lease.environmentId"),
+  inLease("a second release joins", 'if (this.#stateOf(keys) === "closing")', "if (false)"),
+  inLease("a destroy covers its own key only", "destroys ? this.#scopesOf(keys.sandbox) : [scope]", "[scope]"),
+  inLease("every release covers every key", "destroys ? this.#scopesOf(keys.sandbox) : [scope]", "this.#scopesOf(keys.sandbox)"),
+  inLease("a destroy covers other companies", "sandbox: JSON.stringify([companyId, ", "sandbox: JSON.stringify(["),
   inLease("the other key's mark stays", "for (const gone of scopes) gone.unconfirmed = false;", "scope.unconfirmed = false;"),
   inLease("the mark goes whatever comes of it", "await tolerateGone(client.destroySandbox", "for (const gone of scopes) gone.unconfirmed = false; await tolerateGone(client.destroySandbox"),
   inLease("the mark stays", "for (const gone of scopes) gone.unconfirmed = false;", ""),
-  inLease("marks are not counted", "closing.closing -= 1;", "closing.closing = 0;"),
-  inLease("a failed release stays closed", "closing.closing -= 1;", "closing.closing -= destroys ? 1 : 1; if (scope.unconfirmed) closing.closing = 1;"),
+  inLease("a destroy closes its own key only", " || this.#destroying.has(sandbox)", ""),
+  inLease("a destroy closes what it found only", "this.#destroying.has(sandbox)) return", "(found && this.#destroying.has(sandbox))) return"),
+  inLease("a release under another key opens a scope that is destroyed", "scope.closing = false;", "scope.closing = false; this.#destroying.delete(keys.sandbox);"),
+  inLease("a failed release stays closed", "scope.closing = false;", "scope.closing = scope.unconfirmed;"),
+  inLease("a failed destroy stays closed", "if (destroys) this.#destroying.delete(keys.sandbox);", "if (destroys && !scope.unconfirmed) this.#destroying.delete(keys.sandbox);"),
   inLease("calls are aborted one tick later", "abortAll(scopes);\n    try {", "queueMicrotask(() => abortAll(scopes));\n    try {"),
   inLease("calls are aborted backwards", "a.number - b.number", "b.number - a.number"),
   inLease("nothing waits for the calls", "(await Promise.all(waits)).every(Boolean)", "(void waits, true)"),
@@ -162,11 +166,11 @@ export const MUTANTS: Mutant[] = [
   inLease("an unconfirmed sandbox is reused", "if (scope.unconfirmed) {", "if (false) {"),
   inLease("a missing sandbox is a failure", "isStatus(error, 404)", "isStatus(error, 410)"),
   inLease("every failure counts as gone", "if (!isStatus(error, 404)) throw error;", ""),
-  inLease("a shutdown aborts nothing", "abortAll(scopes);\n    await", "await"),
-  inLease("a shutdown waits for no call", "[...waits, ...this.#releases]", "[...this.#releases]"),
-  inLease("a shutdown waits for no release", "[...waits, ...this.#releases]", "[...waits]"),
+  inLease("a shutdown aborts nothing", "abortAll(scopes);\n    await Promise", "await Promise"),
+  inLease("a shutdown waits for no call", "await Promise.all(waits);", ""),
+  inLease("a shutdown waits for no release", "while (this.#releases.size > 0) await", "if (false) await"),
   inLease("a shutdown stops releases", "if (lease === null) return;", 'if (lease === null || this.#shutDown) return;'),
-  inLease("closing is not told", '> 0) return "closing"', '> 1) return "closing"'),
+  inLease("closing is not told", 'if (found?.closing || this.', "if (this."),
   inLease("the unconfirmed mark is not told", 'scope?.unconfirmed ? "unconfirmed" : "open"', '"open"'),
 
   inErrors("the search is one step shorter", "MAX_STEPS = 8", "MAX_STEPS = 7"),

@@ -37,5 +37,5 @@ export const reference = referenceModule as unknown as Subject;
  */
 export function loadSubject(): Subject {
   if (process.env.DIFFERENTIAL_SUBJECT === "reference") return reference;
-  return createRequire(__filename)("../../index.js") as Subject;
+  return createRequire(import.meta.url)("../../index.js") as Subject;
 }

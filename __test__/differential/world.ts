@@ -8,7 +8,7 @@ import type { Driver, Subject } from "./subject.js";
 /** The last one is no legal identifier for a request, so its requests must fail before they are sent. */
 export const LEASES = ["sb-0", "sb-1", "sb/2"];
 const COMPANIES = ["company-0", "company-1"];
-const KEYS = ["key-0", "key-1"];
+const KEYS = [0, 1];
 
 export interface Place {
   driver: number;
@@ -48,10 +48,11 @@ interface Call {
 interface Closing {
   label: string;
   driver: number;
+  /** Absent when no request can come of it. */
   lease: number | null;
-  /** What has to settle before this one can. */
+  isShutdown: boolean;
+  /** The calls that have to settle before this one can. */
   calls: Call[];
-  closings: Closing[];
 }
 
 export class World {
@@ -125,7 +126,9 @@ export class World {
         // Rejections of checks need no event of their own, only turns of the loop.
         for (let turns = 0; turns < 3; turns += 1) await turn();
         if (this.#isQuiet() && (other === undefined || this.#isAsFarAs(other))) return;
-        if (late) throw new Error(`Waited in vain for ${[...this.#unsettled].join(", ") || "events"}.`);
+        // What is missing shows in the comparison; without one to come, nothing would tell.
+        if (late && other !== undefined) return;
+        if (late) throw new Error(`Waited in vain for ${[...this.#unsettled].join(", ")}.`);
         await new Promise<void>((resolve) => {
           this.#wake = resolve;
         });
@@ -241,18 +244,13 @@ export class World {
 
   #shutdown(driver: number): void {
     const label = `shutdown ${this.#started++}`;
-    this.#close(label, driver, null, (call) => call.place.driver === driver, true);
+    this.#close(label, driver, null, (call) => call.place.driver === driver);
     this.#watch(label, () => (this.#drivers[driver] as Driver).shutdown());
   }
 
-  #close(label: string, driver: number, lease: number | null, covers: (call: Call) => boolean, all = false): void {
-    this.#closings.push({
-      label,
-      driver,
-      lease,
-      calls: this.#calls.filter((call) => call.held && covers(call)),
-      closings: all ? this.#closings.filter((one) => one.driver === driver && this.#unsettled.has(one.label)) : [],
-    });
+  #close(label: string, driver: number, lease: number | null, covers: (call: Call) => boolean): void {
+    const calls = this.#calls.filter((call) => call.held && covers(call));
+    this.#closings.push({ label, driver, lease, isShutdown: label.startsWith("shutdown"), calls });
   }
 
   #watch(label: string, start: () => Promise<unknown>): void {
@@ -273,7 +271,8 @@ export class World {
   }
 
   #isQuiet(): boolean {
-    const freeToGoOn = this.#closings.filter((one) => this.#unsettled.has(one.label) && !isHeldUp(one, this.#unsettled));
+    const pending = this.#closings.filter(({ label }) => this.#unsettled.has(label));
+    const freeToGoOn = pending.filter((one) => !isHeldUp(one, pending));
     return (
       freeToGoOn.every((one) => {
         const id = LEASES[one.lease ?? -1];
@@ -301,10 +300,15 @@ export class World {
   }
 
   #states(): Description {
-    return this.#drivers.map((driver) =>
-      COMPANIES.map((companyId) =>
-        KEYS.map((apiKey) =>
-          LEASES.map((id) => driver.leaseState({ ...this.#ids(companyId), config: this.#config(apiKey, "reuse") }, id)),
+    return this.#drivers.map((driver, index) =>
+      COMPANIES.map((companyId, company) =>
+        KEYS.map((key) =>
+          LEASES.map((id, lease) =>
+            driver.leaseState(
+              { ...this.#ids(companyId), config: this.#config({ driver: index, company, key, lease }, "reuse") },
+              id,
+            ),
+          ),
         ),
       ),
     );
@@ -326,7 +330,7 @@ export class World {
     const companyId = COMPANIES[place.company] as string;
     const metadata = { ...this.#metadata(companyId), ...(flaw === "foreign" && { environmentId: "another" }) };
     const lease = { providerLeaseId: LEASES[place.lease], metadata };
-    const config = this.#config(KEYS[place.key] as string, "reuse");
+    const config = this.#config(place, "reuse");
     return { ...this.#ids(companyId), config, lease: flaw === "noLease" ? null : lease };
   }
 
@@ -337,7 +341,7 @@ export class World {
     const metadata = this.#metadata(companyId);
     return {
       ...this.#ids(companyId),
-      config: this.#config(KEYS[place.key] as string, mode),
+      config: this.#config(place, mode),
       providerLeaseId: flaw === "noId" ? null : flaw === "oddId" ? 7 : LEASES[place.lease],
       leaseMetadata: { ...metadata, autoPauseAfterSeconds, ...(flaw === "foreign" && { provider: "other" }) },
     };
@@ -351,11 +355,13 @@ export class World {
     return { provider: "createos", ...this.#ids(companyId), apiUrl: this.#apiUrl };
   }
 
-  #config(apiKey: string, mode: string): object {
+  // Each driver and company has keys of its own, for the provider keeps a sandbox for each key: whatever is in flight at
+  // the same time then asks different sandboxes, and the order of the answers cannot depend on who comes first.
+  #config({ driver, company, key }: Place, mode: string): object {
     return {
       apiUrl: `${this.#apiUrl}/v1/`,
       shape: "s",
-      apiKey,
+      apiKey: `key-${driver}-${company}-${key}`,
       reuseLease: mode !== "disposable",
       ...(mode.startsWith("autoPause") && { autoPauseAfterSeconds: 60 }),
     };
@@ -366,8 +372,10 @@ export class World {
   }
 }
 
-function isHeldUp(one: Closing, unsettled: ReadonlySet<string>): boolean {
-  return one.calls.some((call) => call.held) || one.closings.some((other) => unsettled.has(other.label));
+// A shutdown waits for the releases of its driver too, those that began after it included.
+function isHeldUp(one: Closing, pending: readonly Closing[]): boolean {
+  if (one.calls.some((call) => call.held)) return true;
+  return one.isShutdown && pending.some((other) => !other.isShutdown && other.driver === one.driver);
 }
 
 function samePlace(one: Place, other: Place): boolean {

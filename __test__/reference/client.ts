@@ -76,7 +76,7 @@ export class CreateosClient {
       response = await fetch(`${this.config.apiUrl}/v1${path}`, {
         method,
         headers: { "X-Api-Key": this.apiKey, ...(body && { "Content-Type": "application/json" }) },
-        body: body && JSON.stringify(body),
+        ...(body && { body: JSON.stringify(body) }),
         redirect: "manual",
         signal,
       });

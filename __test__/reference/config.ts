@@ -103,8 +103,7 @@ export function isIntegerIn(value: unknown, least: number, most: number): value 
 }
 
 function originOf(address: string): string {
-  if (!URL.canParse(address)) throw invalid("apiUrl", "CreateOS API URL is invalid.");
-  const url = new URL(address);
+  const url = parseUrl(address);
   const safe = url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.includes(url.hostname));
   const plain = url.username === "" && url.password === "" && url.search === "" && url.hash === "";
   if (!safe || !plain || !["", "/", "/v1", "/v1/"].includes(url.pathname)) {
@@ -114,6 +113,15 @@ function originOf(address: string): string {
     );
   }
   return url.origin;
+}
+
+// Not URL.canParse: once it is compiled, Node 20's gives false for hosts with letters between U+0080 and U+00FF.
+function parseUrl(address: string): URL {
+  try {
+    return new URL(address);
+  } catch {
+    throw invalid("apiUrl", "CreateOS API URL is invalid.");
+  }
 }
 
 function text(field: string, value: unknown): string | null {

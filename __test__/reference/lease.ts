@@ -1,8 +1,8 @@
 // Sections 4 and 5 of the specification: tracked calls, releases, shutdown, and the marks that a scope carries.
 import { CreateosClient, isStatus, timeoutReason, within } from "./client.js";
-import { type Config, formatScopeKey, isIntegerIn, MAX_TIMEOUT_MS, resolveApiKey, scopeKey } from "./config.js";
+import { type Config, formatScopeKey, isIntegerIn, MAX_TIMEOUT_MS, parseConfig, resolveApiKey } from "./config.js";
 import { CreateosError, type ErrorClass, holdsCleanupFailure, isObject } from "./errors.js";
-import { type OwnedLease, requireReleasable, requireTrackable } from "./ownership.js";
+import { requireReleasable, requireTrackable } from "./ownership.js";
 
 export type LeaseState = "open" | "closing" | "unconfirmed" | "shutdown";
 export type Work<T> = (client: CreateosClient, signal: AbortSignal) => T | PromiseLike<T>;
@@ -15,13 +15,17 @@ interface Call {
   settled: Promise<void>;
 }
 
-interface Scope {
-  key: string;
+interface Keys {
+  scope: string;
   /** The scope key without the API key: a destroy covers every scope of the same sandbox. */
   sandbox: string;
+}
+
+interface Scope {
+  keys: Keys;
   calls: Set<Call>;
-  /** Counted, because a scope may be closed by its own release and by a destroy under another key at once. */
-  closing: number;
+  /** Closed by a release of its own; that it is closed by a destroy is kept with its sandbox. */
+  closing: boolean;
   unconfirmed: boolean;
 }
 
@@ -30,6 +34,8 @@ const WAIT_SLACK_MS = 5_000;
 export class ReferenceDriver {
   readonly #cleanupErrors: readonly ErrorClass[];
   readonly #scopes = new Map<string, Scope>();
+  /** Sandboxes that are being destroyed, which closes their scopes under all keys, those yet to come included. */
+  readonly #destroying = new Set<string>();
   readonly #releases = new Set<Promise<void>>();
   #shutDown = false;
   #calls = 0;
@@ -43,9 +49,8 @@ export class ReferenceDriver {
   async track<T>(params: unknown, work: Work<T>, options?: TrackOptions): Promise<T> {
     const lease = requireTrackable(params);
     const apiKey = resolveApiKey(lease.config);
-    const key = keyOf(lease, apiKey);
-    const found = this.#scopes.get(key);
-    if (this.#shutDown || (found !== undefined && (found.closing > 0 || found.unconfirmed))) {
+    const keys = keysOf(lease, lease.config, apiKey, lease.providerLeaseId);
+    if (this.#shutDown || this.#stateOf(keys) !== "open") {
       throw new CreateosError("ERR_CREATEOS_LEASE_CLOSING", "CreateOS lease is closing or requires cleanup.");
     }
     const { timeoutMs, signal } = readOptions(options, lease.config);
@@ -55,7 +60,7 @@ export class ReferenceDriver {
     }
     signal?.throwIfAborted();
 
-    const scope = this.#scope(key, lease);
+    const scope = this.#scope(keys);
     const controller = new AbortController();
     const [settled, settle] = pending();
     const call: Call = { controller, number: this.#calls++, configTimeoutMs: lease.config.timeoutMs, settled };
@@ -86,16 +91,17 @@ export class ReferenceDriver {
     const pausesItself = wantsAutoPause && lease.metadata.autoPauseAfterSeconds === config.autoPauseAfterSeconds;
     const destroys = destroy || !config.reuseLease || (wantsAutoPause && !pausesItself);
     const apiKey = resolveApiKey(config);
-    const key = keyOf(lease, apiKey);
-    if ((this.#scopes.get(key)?.closing ?? 0) > 0) {
+    const keys = keysOf(lease, config, apiKey, providerLeaseId);
+    if (this.#stateOf(keys) === "closing") {
       throw new CreateosError("ERR_CREATEOS_RELEASE_IN_PROGRESS", "CreateOS lease cleanup is already in progress.");
     }
 
-    const scope = this.#scope(key, lease);
-    const scopes = destroys ? [...this.#scopes.values()].filter((other) => other.sandbox === scope.sandbox) : [scope];
+    const scope = this.#scope(keys);
+    const scopes = destroys ? this.#scopesOf(keys.sandbox) : [scope];
     const [finished, finish] = pending();
     this.#releases.add(finished);
-    for (const closing of scopes) closing.closing += 1;
+    scope.closing = true;
+    if (destroys) this.#destroying.add(keys.sandbox);
     const waits = scopes.map(waitForCalls);
     abortAll(scopes);
     try {
@@ -116,10 +122,9 @@ export class ReferenceDriver {
       if (pausesItself) return;
       await tolerateGone(within(config.timeoutMs, (signal) => client.transition(providerLeaseId, "paused", signal)));
     } finally {
-      for (const closing of scopes) {
-        closing.closing -= 1;
-        this.#forgetIfIdle(closing);
-      }
+      scope.closing = false;
+      if (destroys) this.#destroying.delete(keys.sandbox);
+      for (const released of scopes) this.#forgetIfIdle(released);
       this.#releases.delete(finished);
       finish();
     }
@@ -134,38 +139,47 @@ export class ReferenceDriver {
     const scopes = [...this.#scopes.values()];
     const waits = scopes.map(waitForCalls);
     abortAll(scopes);
-    await Promise.all([...waits, ...this.#releases]);
+    await Promise.all(waits);
+    // A release that begins while others are waited for is in flight as well.
+    while (this.#releases.size > 0) await Promise.all(this.#releases);
   }
 
-  leaseState(params: Parameters<typeof scopeKey>[0], providerLeaseId: unknown): LeaseState {
+  leaseState(params: { companyId: unknown; environmentId: unknown; config?: unknown }, id: unknown): LeaseState {
     if (this.#shutDown) return "shutdown";
-    const scope = this.#scopes.get(scopeKey(params, providerLeaseId));
-    if (scope !== undefined && scope.closing > 0) return "closing";
-    return scope?.unconfirmed ? "unconfirmed" : "open";
+    const config = parseConfig(params.config);
+    return this.#stateOf(keysOf(params, config, resolveApiKey(config), id));
   }
 
-  #scope(key: string, lease: OwnedLease): Scope {
-    let scope = this.#scopes.get(key);
+  #stateOf({ scope, sandbox }: Keys): LeaseState {
+    const found = this.#scopes.get(scope);
+    if (found?.closing || this.#destroying.has(sandbox)) return "closing";
+    return found?.unconfirmed ? "unconfirmed" : "open";
+  }
+
+  #scope(keys: Keys): Scope {
+    let scope = this.#scopes.get(keys.scope);
     if (scope === undefined) {
-      const sandbox = JSON.stringify([
-        lease.companyId,
-        lease.environmentId,
-        lease.config.apiUrl,
-        lease.providerLeaseId,
-      ]);
-      scope = { key, sandbox, calls: new Set(), closing: 0, unconfirmed: false };
-      this.#scopes.set(key, scope);
+      scope = { keys, calls: new Set(), closing: false, unconfirmed: false };
+      this.#scopes.set(keys.scope, scope);
     }
     return scope;
   }
 
-  #forgetIfIdle(scope: Scope): void {
-    if (scope.calls.size === 0 && scope.closing === 0 && !scope.unconfirmed) this.#scopes.delete(scope.key);
+  #scopesOf(sandbox: string): Scope[] {
+    return [...this.#scopes.values()].filter(({ keys }) => keys.sandbox === sandbox);
+  }
+
+  #forgetIfIdle({ keys, calls, closing, unconfirmed }: Scope): void {
+    if (calls.size === 0 && !closing && !unconfirmed) this.#scopes.delete(keys.scope);
   }
 }
 
-function keyOf(lease: OwnedLease, apiKey: string): string {
-  return formatScopeKey(lease.companyId, lease.environmentId, lease.config.apiUrl, apiKey, lease.providerLeaseId);
+function keysOf(ids: { companyId: unknown; environmentId: unknown }, config: Config, apiKey: string, id: unknown): Keys {
+  const { companyId, environmentId } = ids;
+  return {
+    scope: formatScopeKey(companyId, environmentId, config.apiUrl, apiKey, id),
+    sandbox: JSON.stringify([companyId, environmentId, config.apiUrl, id]),
+  };
 }
 
 function readOptions(options: unknown, config: Config): { timeoutMs: number; signal: unknown } {

@@ -1,5 +1,5 @@
 // Section 3 of the specification: which leases belong to the caller, as a check that throws and as guards that do not.
-import { type Config, parseConfig } from "./config.js";
+import { type Config, parseConfig, resolveApiKey } from "./config.js";
 import { attempt, CreateosError, type Fields, isObject } from "./errors.js";
 
 export interface OwnedLease {
@@ -19,9 +19,9 @@ export interface LeaseExplanation {
 export function requireTrackable(params: unknown): OwnedLease {
   const message = "CreateOS execution requires a lease from this environment.";
   if (!isObject(params)) throw mismatch(message, ALL_IDS);
-  const lease = params.lease;
-  if (!isObject(lease)) throw mismatch(message, ALL_IDS);
-  return requireOwned(message, params, lease.providerLeaseId, lease.metadata);
+  const { lease } = params;
+  const { providerLeaseId, metadata } = isObject(lease) ? lease : {};
+  return requireOwned(message, params, providerLeaseId, metadata);
 }
 
 /** The lease to release, or null when the parameters name none, so that there is nothing to do. */
@@ -45,13 +45,13 @@ export function canRelease(params: unknown, apiUrl?: unknown): boolean {
   return total(() => isObject(params) && isOwned(params, params.providerLeaseId, params.leaseMetadata, apiUrl));
 }
 
-/** Why track would refuse these parameters, for a person to read; what cannot be read counts as missing. */
+/** Why track, or without a lease release, would refuse these parameters; what cannot be read counts as missing. */
 export function explainLease(params: unknown): LeaseExplanation {
   const read = (from: unknown, field: string) => attempt(() => (isObject(from) ? from[field] : undefined));
   const lease = read(params, "lease");
-  const metadata = read(lease, "metadata");
+  const metadata = isObject(lease) ? read(lease, "metadata") : read(params, "leaseMetadata");
+  const id = read(isObject(lease) ? lease : params, "providerLeaseId");
   const mismatches: LeaseExplanation["mismatches"] = [];
-  const id = read(lease, "providerLeaseId");
   if (!isId(id)) mismatches.push({ field: "providerLeaseId", expected: "a non-empty string", actual: id });
   const provider = read(metadata, "provider");
   if (provider !== "createos") mismatches.push({ field: "provider", expected: "createos", actual: provider });
@@ -61,9 +61,10 @@ export function explainLease(params: unknown): LeaseExplanation {
     if (!isSameId(actual, expected)) mismatches.push({ field, expected, actual });
   }
   try {
-    const expected = parseConfig(isObject(params) ? params.config : undefined).apiUrl;
+    const config = parseConfig(read(params, "config"));
     const actual = read(metadata, "apiUrl");
-    if (actual !== expected) mismatches.push({ field: "apiUrl", expected, actual });
+    if (actual !== config.apiUrl) mismatches.push({ field: "apiUrl", expected: config.apiUrl, actual });
+    resolveApiKey(config);
     return { usable: mismatches.length === 0, mismatches };
   } catch (error) {
     const ours = error instanceof CreateosError;
@@ -73,9 +74,10 @@ export function explainLease(params: unknown): LeaseExplanation {
 
 const ALL_IDS = ["providerLeaseId", "provider", "companyId", "environmentId"];
 
-function requireOwned(message: string, params: Fields, providerLeaseId: unknown, metadata: unknown): OwnedLease {
+function requireOwned(message: string, params: Fields, providerLeaseId: unknown, given: unknown): OwnedLease {
   const mismatches = isId(providerLeaseId) ? [] : ["providerLeaseId"];
-  if (!isObject(metadata)) throw mismatch(message, [...mismatches, "provider", "companyId", "environmentId"]);
+  // A lease without metadata has none of the fields, which makes every one of them a mismatch.
+  const metadata = isObject(given) ? given : {};
   if (!isCreateos(metadata)) mismatches.push("provider");
   const actualCompany = metadata.companyId;
   const companyId = params.companyId;

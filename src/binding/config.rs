@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::js::{Arguments, Js, Kind, Outcome, Thrown, Value};
+use super::node::{Arguments, Js, Kind, Outcome, Thrown, Value};
 use crate::config::{Config, DEFAULT_ORIGIN, Raw, RawConfig};
 use crate::text::Text;
 

@@ -13,13 +13,11 @@
 mod client;
 mod config;
 mod driver;
-mod error;
-mod house;
-mod js;
+mod lifecycle;
+mod node;
 mod promise;
-mod slots;
 mod track;
-mod wake;
+mod transfer;
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -28,9 +26,7 @@ use napi::bindgen_prelude::Object;
 use napi::{Env, JsValue, sys};
 use napi_derive::napi;
 
-use house::{Hooks, House};
-use js::{Js, Native, Thrown, Value};
-use wake::Wake;
+use node::{Hooks, House, Js, Native, Thrown, Value, Wake};
 
 use crate::error::Code;
 
@@ -44,12 +40,12 @@ const NATIVES: &[(&str, Native)] = &[
     ("clientKey", client::key),
     ("createCancel", client::create_cancel),
     ("cancel", client::cancel),
-    ("request", client::request),
-    ("readBody", client::read_body),
-    ("dropBody", client::drop_body),
-    ("createUpload", client::create_upload),
-    ("pushUpload", client::push_upload),
-    ("endUpload", client::end_upload),
+    ("request", transfer::request),
+    ("readBody", transfer::read_body),
+    ("dropBody", transfer::drop_body),
+    ("createUpload", transfer::create_upload),
+    ("pushUpload", transfer::push_upload),
+    ("endUpload", transfer::end_upload),
     ("json", client::json),
     ("getSandbox", client::get_sandbox),
     ("createSandbox", client::create_sandbox),
@@ -66,12 +62,12 @@ const NATIVES: &[(&str, Native)] = &[
     ("begin", track::begin),
     ("end", track::end),
     ("createDriver", driver::create),
-    ("beginRelease", driver::begin_release),
-    ("finishRelease", driver::finish_release),
-    ("beginShutdown", driver::begin_shutdown),
-    ("finishShutdown", driver::finish_shutdown),
-    ("refuseExpiry", driver::refuse_expiry),
-    ("acquire", driver::acquire),
+    ("beginRelease", lifecycle::begin_release),
+    ("finishRelease", lifecycle::finish_release),
+    ("beginShutdown", lifecycle::begin_shutdown),
+    ("finishShutdown", lifecycle::finish_shutdown),
+    ("refuseExpiry", lifecycle::refuse_expiry),
+    ("acquire", lifecycle::acquire),
 ];
 
 /// The scripts, in the order in which they are run. Each is a function of the native functions and

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use super::js::{Js, Outcome};
+use super::node::{Js, Outcome};
 use crate::error::Failure;
 use crate::runtime;
 

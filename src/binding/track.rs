@@ -4,7 +4,7 @@
 use super::client::Core;
 use super::config::Parsed;
 use super::driver::Driver;
-use super::js::{Arguments, Js, Kind, Outcome, Thrown, Value};
+use super::node::{Arguments, Js, Kind, Outcome, Thrown, Value};
 use crate::config::parse_timeout;
 use crate::error::{Action, Failure};
 use crate::ownership::{Claim, PROVIDER};

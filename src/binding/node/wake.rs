@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use napi::sys;
 
 use super::house::House;
-use super::js::{Js, Thrown};
+use super::{Js, Thrown};
 
 /// Something to be done on the environment's thread.
 pub type Task = Box<dyn for<'e> FnOnce(Js<'e>) -> Result<(), Thrown> + Send>;

@@ -1,7 +1,7 @@
 //! A failure as a JavaScript error: class, message, code and what else it tells (specification,
 //! section 7). The classes themselves are JavaScript's, in `script/errors.js`.
 
-use super::js::{Js, Outcome};
+use super::{Js, Outcome};
 use crate::error::Failure;
 
 /// The error that the failure stands for.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::js::{Js, Kept, Outcome, Reference, Thrown, Value};
 use super::slots::Slots;
 use super::wake::Wake;
+use super::{Js, Kept, Outcome, Reference, Thrown, Value};
 use crate::registry::Registry;
 
 /// The environment's state.

@@ -1,0 +1,127 @@
+//! What takes longer than a tick: release, shutdown, acquire (specification, sections 5 and 8).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::client::Core;
+use super::config::{optional_text, texts};
+use super::driver::Driver;
+use super::node::{Arguments, Js, Kind, Outcome};
+use super::promise::{Survival, promise};
+use super::track::scope;
+use crate::error::{ConfigFault, ConfigField, Failure};
+use crate::lease::acquire::{Plan, Wishes, acquire as acquire_lease};
+use crate::lease::release::{Ending, Release};
+use crate::registry::{CallId, Drain};
+
+/// Something that is begun in one call from a script and carried out by a second, between which the
+/// script aborts calls. Dropped unused, it is taken back.
+struct Begun<T>(Mutex<Option<T>>);
+
+impl<T> Begun<T> {
+    fn new(begun: T) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Some(begun))))
+    }
+
+    fn take(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// `beginRelease(driver, core, company, environment, id, destroy, autoPause) -> [begun, slots]`: the
+/// scope is closing from here on, and the script aborts the slots before anything else happens.
+pub fn begin_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+    let [
+        driver,
+        core,
+        company,
+        environment,
+        id,
+        destroy,
+        recorded,
+        ..,
+    ] = arguments;
+    let core: &Core = js.held(core)?;
+    let ending = Ending::decide(
+        js.to_boolean(destroy)?,
+        core.client.config(),
+        js.to_boolean(recorded)?,
+    );
+    let scope = scope(js, core, company, environment, id)?;
+    let registry = &js.held::<Driver>(driver)?.registry;
+    let (release, calls) = Release::begin(registry, &scope, ending)?;
+    js.array([js.external(Begun::new(release)), slots(js, &calls)])
+}
+
+/// `finishRelease(begun, core, id) -> Promise<undefined>`.
+pub fn finish_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+    let [begun, core, id, ..] = arguments;
+    let core: &Core = js.held(core)?;
+    let Some(release) = js.held::<Begun<Release>>(begun)?.take() else {
+        return js.undefined();
+    };
+    let (client, id) = (core.client.clone(), js.to_string(id)?);
+    let run = async move { release.run(client, &id).await };
+    promise(js, Survival::GoesOn, run, |js, ()| js.undefined())
+}
+
+/// `beginShutdown(driver) -> [begun, slots]`: no call begins from here on.
+pub fn begin_shutdown<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+    let (calls, drain) = js.held::<Driver>(arguments[0])?.registry.shut_down();
+    js.array([js.external(Begun::new(drain)), slots(js, &calls)])
+}
+
+/// `finishShutdown(begun, driver) -> Promise<undefined>`: when the calls have settled, or their
+/// scopes' bounds have passed, and no release or acquisition is under way.
+pub fn finish_shutdown<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+    let [begun, driver, ..] = arguments;
+    let Some(drain) = js.held::<Begun<Drain>>(begun)?.take() else {
+        return js.undefined();
+    };
+    let registry = js.held::<Driver>(driver)?.registry.clone();
+    let run = async move {
+        drain.wait().await;
+        registry.idle().await;
+        Ok(())
+    };
+    promise(js, Survival::EndsWithIt, run, |js, ()| js.undefined())
+}
+
+/// `refuseExpiry() -> Error`: no lease ends by itself at a given time.
+pub fn refuse_expiry<'e>(js: Js<'e>, _: Arguments<'e>) -> Outcome<'e> {
+    js.error(Failure::ExpiryUnsupported.into())
+}
+
+/// `acquire(driver, core, adapter, fqdns, cidrs, reusable) -> Promise<[id, marker, rootfs, egress,
+/// autoPauseAfterSeconds]>`. The rules come as two arrays, or as anything else when they are none.
+pub fn acquire<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+    let [driver, core, adapter, fqdns, cidrs, reusable, ..] = arguments;
+    let client = js.held::<Core>(core)?.client.clone();
+    if js.kind(fqdns)? != Kind::Object || js.kind(cidrs)? != Kind::Object {
+        let (field, fault) = (ConfigField::NetworkEgress, ConfigFault::NetworkEgress);
+        return Err(Failure::Config { field, fault }.into());
+    }
+    let wishes = Wishes {
+        adapter: optional_text(js, adapter)?,
+        allow_fqdns: texts(js, fqdns)?,
+        allow_cidrs: texts(js, cidrs)?,
+        reusable: js.to_boolean(reusable)?,
+    };
+    let plan = Plan::new(client.config(), &wishes)?;
+    let registry = js.held::<Driver>(driver)?.registry.clone();
+    let planned = plan.clone();
+    let run = async move { acquire_lease(&registry, &client, planned).await };
+    promise(js, Survival::GoesOn, run, move |js, acquired| {
+        js.array([
+            js.string(acquired.sandbox.as_str()),
+            js.string(&acquired.marker),
+            js.optional_text(plan.rootfs.as_ref()),
+            js.array(plan.egress.iter().map(|rule| js.text(rule.units()))),
+            plan.auto_pause_after_seconds
+                .map_or_else(|| js.null(), |seconds| js.integer(seconds)),
+        ])
+    })
+}
+
+fn slots<'e>(js: Js<'e>, calls: &[CallId]) -> Outcome<'e> {
+    js.array(calls.iter().map(|call| js.integer(call.tag)))
+}

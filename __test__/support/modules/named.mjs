@@ -1,0 +1,47 @@
+// Imports every name, as a user's module does. Run by modules.test.ts.
+import { createRequire } from "node:module";
+import whole, {
+  canRelease,
+  canUseLease,
+  CreateosApiError,
+  CreateosCleanupError,
+  CreateosClient,
+  CreateosError,
+  explainLease,
+  isUsableCreateosLease,
+  LeaseDriver,
+  leaseState,
+  parseConfig,
+  release,
+  resolveApiKey,
+  scopeKey,
+  shutdown,
+  track,
+} from "../../../index.js";
+
+const required = createRequire(import.meta.url)("../../../index.js");
+const named = {
+  CreateosApiError,
+  CreateosCleanupError,
+  CreateosClient,
+  CreateosError,
+  LeaseDriver,
+  canRelease,
+  canUseLease,
+  explainLease,
+  isUsableCreateosLease,
+  leaseState,
+  parseConfig,
+  release,
+  resolveApiKey,
+  scopeKey,
+  shutdown,
+  track,
+};
+const rows = Object.entries(named).map(([name, value]) => [
+  name,
+  typeof value,
+  value === required[name],
+  value === whole[name],
+]);
+console.log(JSON.stringify(rows));

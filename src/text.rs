@@ -86,7 +86,7 @@ pub fn push_json(json: &mut String, units: &[u16]) {
             Ok('\u{c}') => json.push_str("\\f"),
             Ok('\r') => json.push_str("\\r"),
             Ok(control) if control < ' ' => {
-                push_escape(json, u16::try_from(u32::from(control)).unwrap_or(0))
+                push_escape(json, u16::try_from(u32::from(control)).unwrap_or(0));
             }
             Ok(character) => json.push(character),
             Err(lone) => push_escape(json, lone.unpaired_surrogate()),

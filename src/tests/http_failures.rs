@@ -3,8 +3,10 @@
 use tokio::net::TcpListener;
 
 use super::http_server::{Reply, Server, client};
+use crate::clock::{millis, now};
 use crate::error::{Failure, Operation, ResponseFault};
 use crate::http::{Body, Bound, Method, Request, StreamBroken};
+use crate::pacing::Gate;
 
 async fn failure(server: &Server, method: Method, path: &str) -> Failure {
     let request = Request::new(method, path);
@@ -81,6 +83,24 @@ async fn a_refused_connection_was_not_sent() {
         .expect_err("nobody");
     assert_eq!(failure, Failure::Connection { sent: false });
     assert_eq!(failure.to_string(), "CreateOS connection failed.");
+}
+
+#[tokio::test]
+async fn refused_connections_use_up_no_budget() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let origin = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    let client = client(&origin);
+    for _ in 0..301 {
+        let bound = Bound::until(now() + millis(10_000));
+        let failure = client.request(Request::new(Method::GET, "/a"), bound).await;
+        assert_eq!(failure.err(), Some(Failure::Connection { sent: false }));
+    }
+    // The next one would go at once, too.
+    let turn = Bound::until(now() + millis(1_000))
+        .run(Gate::of(&origin).enqueue().turn())
+        .await;
+    turn.expect("a free place").unsent();
 }
 
 #[tokio::test]

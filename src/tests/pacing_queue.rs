@@ -116,6 +116,22 @@ async fn an_exchange_that_never_left_wakes_a_waiter_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_place_that_frees_early_ends_a_wait_for_the_window() {
+    let gate = Arc::new(Gate::default());
+    let ongoing = gate.enqueue().turn().await;
+    for _ in 1..LIMIT {
+        drop(gate.enqueue().turn().await);
+    }
+    let (turns, mut heard) = mpsc::unbounded_channel();
+    wait(gate.enqueue(), 1, &turns);
+    settle().await;
+    let start = now();
+    ongoing.unsent();
+    assert_eq!(heard.recv().await, Some(1));
+    assert_eq!(now(), start);
+}
+
+#[tokio::test(start_paused = true)]
 async fn quiet_holds_everyone_back_and_no_longer_than_asked() {
     let gate = Arc::new(Gate::default());
     let start = now();

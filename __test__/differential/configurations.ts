@@ -194,8 +194,8 @@ const sparse = fc.constantFrom<() => unknown[]>(
 export const rawConfig: fc.Arbitrary<Record<string, unknown>> = fc
   .record(
     {
-      apiUrl: mostly(mostly(goodUrl, anyUrl, 3), oddValue, 8),
-      shape: mostly(fc.constantFrom("s-1vcpu-1gb", " s "), fc.oneof(oddValue, paddedText), 8),
+      apiUrl: mostly(mostly(goodUrl, anyUrl, 3), fc.oneof(absent, oddValue), 8),
+      shape: mostly(fc.constantFrom("s-1vcpu-1gb", " s "), fc.oneof(absent, oddValue, paddedText), 8),
       timeoutMs: mostly(mostly(absent, fc.integer({ min: 1, max: 86_400_000 }), 1), oddValue, 8),
       reuseLease: mostly(fc.constantFrom(undefined, null, true, false), oddValue, 8),
       autoPauseAfterSeconds: mostly(mostly(absent, fc.integer({ min: 60, max: 86_400 }), 1), oddValue, 8),

@@ -101,7 +101,7 @@ export const MUTANTS: Mutant[] = [
   inConfig("holes in an array are skipped", "Array.from(value).every", "value.every"),
   inConfig("duplicates are kept", "[...new Set(value.map((entry: string) => entry.trim()))]", "value.map((entry: string) => entry.trim())"),
   inConfig("the field is another", 'apiKey: text("apiKey", apiKey)', 'apiKey: text("key", apiKey)'),
-  inConfig("the shape is looked at too late", 'text("shape", shape)', '(timeoutMs === 0 ? "s" : text("shape", shape))'),
+  inConfig("the shape is looked at too late", 'if (shapeName === null)', 'if (shapeName === null && isIntegerIn(timeoutMs ?? 1, 1, MAX_TIMEOUT_MS))'),
   inConfig("a field is read twice", "isObject(raw) ? raw : {}", "isObject(raw) ? (void raw.region, raw) : {}", "configReads"),
   inConfig("the environment's key is not trimmed", "?.trim()", "", "keys"),
   inConfig("the environment's key goes anywhere", "config.apiKey === null && config.apiUrl !== PUBLIC_API", "false", "keys"),
@@ -171,7 +171,7 @@ export const MUTANTS: Mutant[] = [
   inLease("a shutdown waits for no release", "while (this.#releases.size > 0) await", "if (false) await"),
   inLease("a shutdown stops releases", "if (lease === null) return;", 'if (lease === null || this.#shutDown) return;'),
   inLease("closing is not told", 'if (found?.closing || this.', "if (this."),
-  inLease("the unconfirmed mark is not told", 'scope?.unconfirmed ? "unconfirmed" : "open"', '"open"'),
+  inLease("the unconfirmed mark is not told", "resolveApiKey(config), id));", "resolveApiKey(config), id)).replace('unconfirmed', 'open') as LeaseState;"),
 
   inErrors("the search is one step shorter", "MAX_STEPS = 8", "MAX_STEPS = 7"),
   inErrors("the search is one step longer", "MAX_STEPS = 8", "MAX_STEPS = 9"),

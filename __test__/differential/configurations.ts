@@ -183,8 +183,8 @@ const oddAdapters = fc.constantFrom<() => object>(
 );
 
 const sparse = fc.constantFrom<() => unknown[]>(
-  () => new Array(1),
-  () => ["a", , "b"] as unknown[],
+  () => Object.assign([], { length: 1 }),
+  () => Object.assign(["a"], { 2: "b" }),
   () => Object.assign(["a"], { extra: 1 }),
   () => [" a", "a ", "a"],
   () => [["a"]],

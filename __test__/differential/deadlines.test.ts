@@ -153,7 +153,7 @@ describe("deadlines", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  onBoth("a request of a release ends with the config's timeout, and the release can be tried again", async ({ driver, params, provider, reason: _, subject, state }) => {
+  onBoth("a request of a release ends with the config's timeout, and the release can be tried again", async ({ driver, params, provider, subject, state }) => {
     provider.closeGate(ID);
     for (const destroy of [false, true]) {
       expect(await eventual(subject, () => driver.release(params({ timeoutMs: 50 }), destroy))).toEqual({ rejected: TIMEOUT });
@@ -186,6 +186,40 @@ describe("settlement", () => {
     expect([...provider.requests.values()]).toEqual([[`DELETE /v1/sandboxes/${ID}`]]);
     theirs.end(1);
     expect(await theirs.promise).toBe(1);
+  });
+});
+
+describe("two releases of one sandbox under two keys", () => {
+  onBoth("the one that ends first does not open what the other is still destroying", async ({ driver, params, provider, state }) => {
+    provider.closeGate(ID);
+    const old = { apiKey: "old" };
+    const warm = params({ ...old, autoPauseAfterSeconds: 60 });
+    const leaseMetadata = { ...(warm as { leaseMetadata: object }).leaseMetadata, autoPauseAfterSeconds: 60 };
+    const call = hold(driver, params(old));
+    const reuse = driver.release({ ...warm, leaseMetadata });
+    const destroy = driver.destroy(params());
+    call.end(1);
+    await reuse;
+    expect([state(), state(old)]).toEqual(["closing", "closing"]);
+    const refused = { code: "ERR_CREATEOS_LEASE_CLOSING" };
+    expect(await rejection(driver.track(params(old), () => 1))).toMatchObject(refused);
+    expect(await rejection(driver.release(params(old)))).toMatchObject({ code: "ERR_CREATEOS_RELEASE_IN_PROGRESS" });
+    provider.openGate(ID);
+    await destroy;
+    expect([state(), state(old)]).toEqual(["open", "open"]);
+  });
+
+  onBoth("a failed destroy leaves the marks under both keys", async ({ driver, params, provider, state, subject }) => {
+    const old = { apiKey: "old" };
+    const fail = (config: object) =>
+      driver.track(params(config), () => Promise.reject(new subject.CreateosCleanupError("left"))).catch(() => {});
+    await Promise.all([fail({}), fail(old)]);
+    provider.closeGate(ID);
+    expect(await rejection(driver.destroy(params({ timeoutMs: 30 })))).toMatchObject({ name: "TimeoutError" });
+    expect([state(), state(old)]).toEqual(["unconfirmed", "unconfirmed"]);
+    provider.openGate(ID);
+    await driver.destroy(params());
+    expect([state(), state(old)]).toEqual(["open", "open"]);
   });
 });
 

@@ -154,7 +154,6 @@ export const MUTANTS: Mutant[] = [
   inLease("the mark stays", "for (const gone of scopes) gone.unconfirmed = false;", ""),
   inLease("a destroy closes its own key only", " || this.#destroying.has(sandbox)", ""),
   inLease("a destroy closes what it found only", "this.#destroying.has(sandbox)) return", "(found && this.#destroying.has(sandbox))) return"),
-  inLease("a release under another key opens a scope that is destroyed", "scope.closing = false;", "scope.closing = false; this.#destroying.delete(keys.sandbox);"),
   inLease("a failed release stays closed", "scope.closing = false;", "scope.closing = scope.unconfirmed;"),
   inLease("a failed destroy stays closed", "if (destroys) this.#destroying.delete(keys.sandbox);", "if (destroys && !scope.unconfirmed) this.#destroying.delete(keys.sandbox);"),
   inLease("calls are aborted one tick later", "abortAll(scopes);\n    try {", "queueMicrotask(() => abortAll(scopes));\n    try {"),

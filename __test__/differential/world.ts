@@ -1,4 +1,5 @@
 // One implementation going through a history, everything observable noted down.
+/* oxlint-disable unicorn/no-thenable -- thenables that are no promises are among what work may return */
 import { setImmediate as turn } from "node:timers/promises";
 import { type Description, describeError, describeValue, Labels } from "./describe.js";
 import { type Failure, makeFailure, makeValue, Renamed, type Value } from "./failures.js";

@@ -9,7 +9,7 @@ import { abortion, turns } from "./support/waiting.js";
 const LONG = 60_000;
 
 describe("the deadline aborts with a TimeoutError", () => {
-  const ways: [string, object, unknown][] = [
+  const ways: [string, Record<string, unknown>, unknown][] = [
     ["a number", {}, 30],
     ["an option", {}, { timeoutMs: 30 }],
     ["the configuration's", { timeoutMs: 30 }, undefined],

@@ -1,8 +1,9 @@
 // Parameters come from persisted JSON and may be anything (specification, section 1).
 import { describe, expect, test, vi } from "vitest";
 import { expectCreateosError, MESSAGES } from "./support/errors.js";
-import { leaseParams } from "./support/leases.js";
+import { leaseParams, type LeaseParams } from "./support/leases.js";
 import { lease, looseDriver, type LooseDriver } from "./support/package.js";
+import { provide } from "./support/providers.js";
 import { rejection, within } from "./support/waiting.js";
 
 const MISMATCH = "ERR_CREATEOS_LEASE_MISMATCH";
@@ -155,6 +156,46 @@ describe("each property is read once", () => {
       expect.soft([place, counts.get(place)]).toEqual([place, 1]);
     expect([...counts].filter(([, count]) => count > 1)).toEqual([]);
   });
+
+  test("by acquire, which then is refused by nobody", async () => {
+    const counts = new Map<string, number>();
+    const provider = await provide();
+    const { lease: _lease, ...params } = leaseParams({ provider });
+    const more = {
+      requestedExpiresAt: null,
+      adapterType: "coder",
+      issueId: "issue",
+      executionWorkspaceId: "workspace",
+      executionWorkspaceSettings: { networkEgress: { allowFqdns: ["a.example"], allowCidrs: ["10.0.0.0/8"] } },
+    };
+    await looseDriver().acquire(counting({ ...params, ...more }, counts));
+    const egress = "executionWorkspaceSettings.networkEgress";
+    for (const place of [...Object.keys(more), egress, `${egress}.allowFqdns`, `${egress}.allowCidrs.0`, "config.apiKey"])
+      expect.soft([place, counts.get(place)]).toEqual([place, 1]);
+    expect([...counts].filter(([, count]) => count > 1)).toEqual([]);
+  });
+
+  const pure: [string, (params: LeaseParams) => unknown][] = [
+    ["leaseState", (params) => lease.leaseState(params, "sb-1")],
+    ["scopeKey", (params) => lease.scopeKey(params, "sb-1")],
+    ["canUseLease", (params) => lease.canUseLease(params.lease, params)],
+    ["canRelease", (params) => lease.canRelease(params)],
+    ["isUsableCreateosLease", (params) => lease.isUsableCreateosLease(params.lease)],
+    ["parseConfig", (params) => lease.parseConfig(params.config)],
+    ["resolveApiKey", (params) => lease.resolveApiKey(params.config)],
+    ["new CreateosClient", (params) => new lease.CreateosClient(params.config as never).config],
+  ];
+  const once = (ask: (params: LeaseParams) => unknown) => {
+    const counts = new Map<string, number>();
+    ask(counting(full(), counts));
+    expect(counts.size).toBeGreaterThan(0);
+    // A container is read again by whoever asks for it again here; what it holds is not.
+    const fields = [...counts].filter(([place]) => !["config", "lease"].includes(place));
+    expect(fields.filter(([, count]) => count > 1)).toEqual([]);
+  };
+  test.each(pure)("by %s", (_name, ask) => once(ask));
+  // Differs from the specification today: the key is read twice, once to mask it.
+  test.fails("by explainLease", () => once((params) => lease.explainLease(params)));
 
   test("by parseConfig, with values that change between two reads", () => {
     let reads = 0;

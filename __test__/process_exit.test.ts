@@ -126,3 +126,29 @@ test("an exception of an abort listener is the process's, as the platform has it
   `);
   expect(said(outcome).toSorted()).toEqual(["first", "first", "released", "second", "second"]);
 });
+
+test("no rejection is left to the process that the caller has handled", async () => {
+  const provider = await provide();
+  provider.faults.add({ effect: { type: "status", status: 500 } });
+  const outcome = await runProgram(`
+    const lease = require(packagePath);
+    process.on("unhandledRejection", (reason) => say(String(reason)));
+    const config = { apiUrl: ${JSON.stringify(provider.url)} };
+    const quiet = (promise) => promise.catch(() => {});
+    const driver = new lease.LeaseDriver();
+    const controller = new AbortController();
+    const fail = () => Promise.reject(new Error("handled"));
+    for (const work of [fail, () => { throw new Error("handled"); }, 1, (client) => client.getSandbox("sb-1")]) {
+      quiet(driver.track(params("sb-1", config), work));
+      quiet(driver.track(params("sb-1", config), work, { signal: controller.signal, timeoutMs: 5 }));
+      quiet(driver.track(params("sb-1", config), work, { signal: AbortSignal.abort(new Error("handled")) }));
+    }
+    quiet(driver.track(params("sb-1", config), (client, signal) => new Promise((_, reject) => { signal.onabort = () => reject(signal.reason); })));
+    controller.abort(new Error("handled"));
+    quiet(driver.release(params("sb-1", config), true));
+    quiet(driver.release(params("sb-1", config), true));
+    quiet(driver.acquire(params("sb-1", config)));
+    quiet(driver.shutdown().then(fail));
+  `);
+  expect(outcome).toMatchObject({ ...ended, stdout: "" });
+});

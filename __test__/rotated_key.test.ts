@@ -121,3 +121,27 @@ test("other leases, companies, environments, origins and drivers are not covered
   await Promise.all(others.map(({ promise }) => promise));
   await provider.waitForState(id, "destroyed");
 });
+
+describe("a release for reuse under one key and a destroy under another", () => {
+  test.each(["sandbox.pause", "sandbox.destroy"])("overlap; the scope opens with the later end, %s last", async (last) => {
+    const { provider, id, under, driver } = await arrange();
+    const hold = (path: string) => provider.faults.add({ match: { path }, effect: { type: "hold", when: "after" } });
+    const pause = hold("sandbox.pause");
+    const released = driver.release(under("old"));
+    await within(pause.hit);
+    const destroy = hold("sandbox.destroy");
+    const destroyed = driver.destroy(under("new"));
+    await within(destroy.hit);
+    expect(driver.leaseState(under("old"), id)).toBe("closing");
+    const ends = { "sandbox.pause": [pause, released], "sandbox.destroy": [destroy, destroyed] } as const;
+    const first = last === "sandbox.pause" ? "sandbox.destroy" : "sandbox.pause";
+    ends[first][0].remove();
+    await within(ends[first][1].catch(() => {}));
+    expect(driver.leaseState(under("old"), id)).toBe("closing");
+    // The reuse under way was the old key's alone.
+    expect(driver.leaseState(under("new"), id)).toBe(last === "sandbox.destroy" ? "closing" : "open");
+    ends[last as keyof typeof ends][0].remove();
+    await within(ends[last as keyof typeof ends][1].catch(() => {}));
+    for (const key of ["old", "new"]) expect(driver.leaseState(under(key), id)).toBe("open");
+  });
+});

@@ -3,7 +3,8 @@ import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { hold, leaseParams, type Client } from "./support/leases.js";
 import { lease, looseDriver, type LooseDriver } from "./support/package.js";
-import { provide } from "./support/providers.js";
+import { provide, routesSince } from "./support/providers.js";
+import { runProgram } from "./support/programs.js";
 import { abortion, rejection, thrown, within } from "./support/waiting.js";
 
 const CANARY = "skp_canary_5f3a9c";
@@ -172,6 +173,26 @@ describe("an error", () => {
     for (const one of [call, other]) one.resolve();
     await within(released);
   });
+});
+
+test("nothing is logged, however much logging the environment asks for", async () => {
+  const provider = await provide({ apiKeys: [CANARY] });
+  provider.faults.add({ match: { path: "sandbox.destroy" }, effect: { type: "echoError" } });
+  const outcome = await runProgram(
+    `
+    const lease = require(packagePath);
+    const config = { apiUrl: process.env.PROVIDER, apiKey: process.env.CANARY };
+    (async () => {
+      await lease.release(params("sb-1", config), true).catch((error) => error);
+      await lease.track(params("sb-1", config), (client) => client.json("/sandboxes?${PATH}", "POST", {})).catch((error) => error);
+      await lease.track(params("sb-1", { apiUrl: "http://127.0.0.1:1", apiKey: process.env.CANARY }), (client) => client.getSandbox("sb-1")).catch(() => {});
+      lease.track({}, 1).catch(() => {});
+    })();
+  `,
+    { env: { PROVIDER: provider.url, CANARY, RUST_LOG: "trace", RUST_BACKTRACE: "full", DEBUG: "*" } },
+  );
+  expect(outcome).toMatchObject({ code: 0, stdout: "", stderr: "" });
+  expect(routesSince(provider, 0)).toEqual(["sandbox.destroy", "sandbox.create"]);
 });
 
 test("an acquired lease's metadata holds no key", async () => {

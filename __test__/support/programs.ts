@@ -16,6 +16,8 @@ export interface ProgramOptions {
   flags?: string[];
   env?: Record<string, string | undefined>;
   timeoutMs?: number;
+  /** Told of the process once it runs, to send it signals. */
+  began?: (child: { kill(signal: NodeJS.Signals): unknown }) => void;
 }
 
 /** What every program finds declared; it must not load the package before the program does. */
@@ -47,6 +49,7 @@ export function runProgram(source: string, options: ProgramOptions = {}): Promis
     env: { ...process.env, NODE_OPTIONS: "", VITEST: undefined, CREATEOS_API_KEY: undefined, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  options.began?.(child);
   const output = { stdout: "", stderr: "" };
   for (const stream of ["stdout", "stderr"] as const) {
     child[stream].setEncoding("utf8").on("data", (text: string) => (output[stream] += text));

@@ -19,7 +19,10 @@ import whole, {
   track,
 } from "../../../index.js";
 
+/** @type {any} */
 const required = createRequire(import.meta.url)("../../../index.js");
+/** @type {any} */
+const byDefault = whole;
 const named = {
   CreateosApiError,
   CreateosCleanupError,
@@ -42,6 +45,6 @@ const rows = Object.entries(named).map(([name, value]) => [
   name,
   typeof value,
   value === required[name],
-  value === whole[name],
+  value === byDefault[name],
 ]);
 console.log(JSON.stringify(rows));

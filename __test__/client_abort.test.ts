@@ -143,6 +143,33 @@ describe("an abort of", () => {
   });
 });
 
+test("a signal of another make, whose reason is undefined, ends a request with undefined", async () => {
+  class OldSignal extends EventTarget {
+    aborted = false;
+    reason = undefined;
+  }
+  const server = await serve(silence);
+  const signal = new OldSignal();
+  const call = clientOf(server.origin).request("/x", { signal: signal as unknown as AbortSignal });
+  await server.requests.at(0);
+  signal.aborted = true;
+  signal.dispatchEvent(new Event("abort"));
+  await expectRejection(call, undefined);
+});
+
+test("a caller's own abort listener may call the client again", async () => {
+  const server = await serve(({ url }, res) => void (url === "/v1/again" && answer(res, { again: 1 })));
+  const client = clientOf(server.origin);
+  const controller = new AbortController();
+  const again = deferred<unknown>();
+  controller.signal.addEventListener("abort", () => again.resolve(client.json("/again")));
+  const call = client.json("/x", "GET", undefined, controller.signal);
+  await server.requests.at(0);
+  controller.abort("stop");
+  await expectRejection(call, "stop");
+  expect(await within(again.promise, "the second call")).toEqual({ again: 1 });
+});
+
 test("an abort in the tick of the call sends nothing", async () => {
   const server = await serve((_, res) => answer(res));
   const client = clientOf(server.origin);

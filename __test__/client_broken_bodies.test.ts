@@ -57,6 +57,29 @@ describe.each(CALLS)("before the answer, %s fails as a connection", (_, call) =>
   });
 });
 
+describe("what may have been done is never sent twice", () => {
+  test.each(["GET", "PUT", "POST", "DELETE"])("%s, on a new connection", async (method) => {
+    const server = await serve(({ socket }, _, seen) => void seen.body.then(() => socket.destroy()));
+    expectConnectionFailed(await reasonOf(clientOf(server.origin).request("/x", { method })));
+    // A later request proves that no second try is under way.
+    expectConnectionFailed(await reasonOf(clientOf(server.origin).request("/later")));
+    expect(server.requests.all.map((one) => `${one.method} ${one.url}`)).toEqual([`${method} /v1/x`, "GET /v1/later"]);
+  });
+
+  test.each(["GET", "PUT", "POST", "DELETE"])("%s, on a connection that was used before", async (method) => {
+    const server = await serve(({ socket, url }, res, seen) => {
+      if (url === "/v1/first") answer(res);
+      else void seen.body.then(() => socket.destroy());
+    });
+    const client = clientOf(server.origin);
+    await client.json("/first");
+    expectConnectionFailed(await reasonOf(client.request("/x", { method })));
+    expectConnectionFailed(await reasonOf(client.request("/later")));
+    expect(server.requests.all.map(({ url }) => url)).toEqual(["/v1/first", "/v1/x", "/v1/later"]);
+    expect(server.connections.length).toBe(2);
+  });
+});
+
 test("a name that does not exist is a failed connection, and is not told", async () => {
   const client = clientOf("https://no-such-host-7.invalid");
   expectConnectionFailed(await reasonOf(client.request("/x")), "no-such-host-7", "dns", "resolve");

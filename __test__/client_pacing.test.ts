@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { expectConnectionFailed, expectRejection, expectTimeout } from "./support/http_errors.js";
 import { clientOf, KEY, LeaseDriver } from "./support/http_package.js";
-import { answer, freePort, type HttpServer, reasonOf, serve, settlesWithin, within } from "./support/http_server.js";
+import { answer, deferred, freePort, type HttpServer, reasonOf, serve, settlesWithin, within } from "./support/http_server.js";
 
 const LIMIT = 300;
 
@@ -133,7 +133,8 @@ describe("a request that waits for its turn", () => {
     const client = clientOf(one.origin);
     const controller = new AbortController();
     const { signal } = controller;
-    const source = new ReadableStream({ start: (given) => given.enqueue(Buffer.from("x")) });
+    const cancelled = deferred<unknown>();
+    const source = new ReadableStream({ start: (given) => given.enqueue(Buffer.from("x")), cancel: cancelled.resolve });
     const calls = [
       client.request("/x", { method: "PUT", body: source, signal }),
       client.json("/x", "POST", {}, signal),
@@ -146,6 +147,15 @@ describe("a request that waits for its turn", () => {
     const outcomes = calls.map((call) => expectRejection(call, null));
     controller.abort(null);
     await Promise.all(outcomes);
+    expect(await within(cancelled.promise, "the source's cancellation")).toBe(null);
+    expect(one.requests.length).toBe(LIMIT);
+  });
+
+  test("was not sent: an acquisition that ends there is no sandbox that may have been made", async () => {
+    const one = await server();
+    await spend(one);
+    const config = { apiUrl: one.origin, apiKey: KEY, shape: "s", timeoutMs: 300 };
+    expectTimeout(await reasonOf(new LeaseDriver().acquire({ companyId: "c", environmentId: "e", config })));
     expect(one.requests.length).toBe(LIMIT);
   });
 });

@@ -109,6 +109,14 @@ test("no failure of any kind tells key, path, query, body, header or host", asyn
   expect(failures).toBeGreaterThan(40);
 });
 
+test("a Response shows neither key nor where it is from", async () => {
+  const server = await serve((_, res) => answer(res));
+  const response = await clientOf(server.origin).request("/mark-path?mark-query", { headers: { "x-mark": "mark-header" } });
+  const text = inspect(response, { depth: Infinity, showHidden: true });
+  for (const secret of [KEY, server.origin, String(server.port), "mark-"]) expect(text).not.toContain(secret);
+  expect(response.url).toBe("");
+});
+
 test("a wrong argument tells nothing either", async () => {
   const server = await serve((_, res) => answer(res));
   const client = clientOf(server.origin);

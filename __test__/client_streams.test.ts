@@ -40,7 +40,7 @@ describe("an upload", () => {
     ["a Uint8Array with an offset", () => pattern(300).subarray(7, 99), pattern(92, 7), undefined],
     ["a view of wider elements with an offset", () => view, new Uint8Array(view.buffer.slice(2, 4)), undefined],
     ["a DataView with an offset", () => new DataView(pattern(10).buffer, 2, 3), pattern(3, 2), undefined],
-    ["a Buffer out of the pool", () => Buffer.from("from the pool"), "from the pool", undefined],
+    ["a Buffer out of the pool", () => Buffer.from("from the pool") as unknown as Body, "from the pool", undefined],
     ["an ArrayBuffer", () => pattern(64).buffer, pattern(64), undefined],
     ["an empty view", () => inner.subarray(3, 3), "", undefined],
     ["a Blob with a type", () => new Blob(["bl", pattern(2, 111)], { type: "text/x-blob" }), "blop", "text/x-blob"],
@@ -323,6 +323,25 @@ describe("an upload", () => {
     expect(await within(cancelled.promise, "the source's cancellation", 3_000)).toBe("stop");
   });
 
+  // fetch cancels its source here too. The package leaves it alone, so that a file's stream keeps its descriptor.
+  test.fails("under a signal that is aborted already cancels its source with the reason, unread", async () => {
+    const server = await serve((_, res) => answer(res));
+    const cancelled = deferred<unknown>();
+    const body = new ReadableStream<Uint8Array>({ start: (source) => source.enqueue(pattern(10)), cancel: cancelled.resolve });
+    const signal = AbortSignal.abort("never");
+    await expectRejection(clientOf(server.origin).request("/up", { method: "PUT", body, signal }), "never");
+    expect(server.connections.length).toBe(0);
+    expect(await within(cancelled.promise, "the source's cancellation", 1_000)).toBe("never");
+  });
+
+  test("of a path that leads elsewhere cancels its source", async () => {
+    const server = await serve((_, res) => answer(res));
+    const cancelled = deferred<unknown>();
+    const body = new ReadableStream<Uint8Array>({ start: (source) => source.enqueue(pattern(10)), cancel: cancelled.resolve });
+    expectConnectionFailed(await reasonOf(clientOf(server.origin).request("/../up", { method: "PUT", body })));
+    await within(cancelled.promise, "the source's cancellation");
+  });
+
   test("client.upload sends strings and bytes to the file's path", async () => {
     const server = await serve((_, res) => answer(res));
     const client = clientOf(server.origin);
@@ -566,6 +585,14 @@ describe("an empty answer still has a body", () => {
     const own = (await client.request("/x")).body?.getReader({ mode: "byob" });
     expect((await within(own?.read(new Uint8Array(4)) ?? Promise.reject(), "the end")).done).toBe(true);
     await within((await client.request("/x")).body?.cancel() ?? Promise.reject(), "the cancellation");
+  });
+
+  // The platform makes no Response with a body of status 204, so the package puts the status on one of 200, and a clone
+  // shows what is below.
+  test.fails("whose clone has the same status", async () => {
+    const server = await serveBytes("HTTP/1.1 204 No Content\r\n\r\n");
+    const response = await clientOf(server.origin).request("/x");
+    expect(response.clone().status).toBe(204);
   });
 
   test("HEAD, whatever length it announces", async () => {

@@ -36,16 +36,17 @@ async function main() {
       () => tell(`failed to give up ${name}`),
       (reason) => tell(`aborted ${name} ${reason}`),
     );
+  /** @type {Promise<unknown>[]} */
   const calls = [givingUp(0)];
   for (let index = 0; index < 20; index += 1) {
     const path = `/queued/${index}`;
     if (index === 10) calls.push(givingUp(1));
-    if (index % 4 === 0) calls.push(first.json(path).then(() => {}));
-    else if (index % 4 === 1) calls.push(second.json(path).then(() => {}));
-    else if (index % 4 === 2) calls.push(new LeaseDriver().track(params, (client) => client.json(path)).then(() => {}));
+    if (index % 4 === 0) calls.push(first.json(path));
+    else if (index % 4 === 1) calls.push(second.json(path));
+    else if (index % 4 === 2) calls.push(new LeaseDriver().track(params, (client) => client.json(path)));
     else {
       const called = new Promise((/** @type {(value: void) => void} */ resolve) => workersCalls.set("called", resolve));
-      calls.push(new Promise((resolve) => workersCalls.set(`done ${path}`, resolve)));
+      calls.push(new Promise((/** @type {(value: void) => void} */ resolve) => workersCalls.set(`done ${path}`, resolve)));
       worker.postMessage([path]);
       // The Worker's place in the queue is the moment of its own call.
       await called;

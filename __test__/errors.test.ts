@@ -50,8 +50,10 @@ const productions: [string, () => Promise<unknown>, Expected][] = [
     "a second release",
     async () => {
       const driver = looseDriver();
+      const call = hold(driver, leaseParams());
       const released = driver.release(leaseParams());
       const reason = await rejection(driver.release(leaseParams()));
+      call.resolve();
       await released;
       return reason;
     },

@@ -251,6 +251,24 @@ describe("without a signal", () => {
     expectTimeout(await reasonOf(call(withTimeout(server, 100))));
   });
 
+  // The bound is only looked at when somebody reads: an answer that is held and not read keeps its connection.
+  test.fails("it ends a body that nobody reads, and the connection", async () => {
+    const server = await serve((_, res) => void (res.writeHead(200), res.write("unread")));
+    const response = await withTimeout(server, 200).request("/x");
+    expect(await within((await server.requests.at(0)).closed, "the connection's end", 1_500)).toBe(true);
+    expectTimeout(await reasonOf(response.text()));
+  });
+
+  test("a body that is read after the timeout fails with it, though bytes are there", async () => {
+    const server = await serve((_, res) => void (res.writeHead(200), res.write("late")));
+    const response = await withTimeout(server, 100).request("/x");
+    const passed = deferred();
+    setTimeout(passed.resolve, 150);
+    await passed.promise;
+    expectTimeout(await reasonOf(response.text()));
+    expect(await within((await server.requests.at(0)).closed, "the connection's end")).toBe(true);
+  });
+
   test("null for a signal is none", async () => {
     const server = await serve(silence);
     expectTimeout(await reasonOf(withTimeout(server, 100).request("/x", { signal: null })));

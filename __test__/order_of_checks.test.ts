@@ -134,6 +134,21 @@ describe("the first thing wrong is the one that is told", () => {
   });
 });
 
+test("options are not even read before the checks that come first have passed", async () => {
+  const options = new Proxy({}, { get: () => expect.fail("read the options") });
+  const closing = looseDriver();
+  const held = hold(closing, leaseParams());
+  const released = closing.release(leaseParams());
+  expectCreateosError(await rejection(closing.track(leaseParams(), () => {}, options)), CLOSING);
+  held.resolve();
+  await released;
+  const driver = looseDriver();
+  const foreign = leaseParams({ metadata: { provider: "another" } });
+  expectCreateosError(await rejection(driver.track(foreign, () => {}, options)), mismatch("provider"));
+  const keyless = leaseParams({ config: { apiKey: undefined } });
+  expect(await rejection(driver.track(keyless, () => {}, options))).toMatchObject({ code: "ERR_CREATEOS_API_KEY" });
+});
+
 describe("the timeout", () => {
   const invalid: [string, unknown][] = [
     ["zero", 0],

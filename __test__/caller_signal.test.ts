@@ -161,3 +161,39 @@ describe("no listener is left on the caller's signal", () => {
     await next.promise;
   });
 });
+
+describe("a signal that only looks like one", () => {
+  test("works as far as it goes", async () => {
+    const listening = new Set<() => void>();
+    const signal = {
+      aborted: false,
+      reason: "own",
+      addEventListener: (_type: string, listener: () => void) => listening.add(listener),
+      removeEventListener: (_type: string, listener: () => void) => listening.delete(listener),
+    };
+    const call = hold(looseDriver(), leaseParams(), { signal });
+    for (const listener of listening) listener();
+    expect(call.signal.reason).toBe("own");
+    call.resolve();
+    await call.promise;
+    expect(listening.size).toBe(0);
+  });
+
+  // Differs from the specification today: the refused call stays registered, and the lease waits for it for ever.
+  test.fails("one that takes no listener refuses the call, which then is nowhere", async () => {
+    const own = new Error("no listeners");
+    const signal = Object.create(AbortSignal.abort(), {
+      aborted: { value: false },
+      addEventListener: {
+        value() {
+          throw own;
+        },
+      },
+    });
+    const driver = looseDriver();
+    const work = vi.fn();
+    expect(await rejection(driver.track(leaseParams(), work, { signal }))).toBe(own);
+    expect(work).not.toHaveBeenCalled();
+    await within(driver.shutdown(), 2000);
+  });
+});

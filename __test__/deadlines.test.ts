@@ -69,6 +69,46 @@ test("the deadline of a call that has settled passes without a trace", async () 
   await Promise.all([next.promise, later.promise]);
 });
 
+describe("a deadline that passes while the thread is busy", () => {
+  /** Keeps the thread busy until the clock says so: what other threads do meanwhile waits for it. */
+  function busyFor(ms: number) {
+    const end = performance.now() + ms;
+    while (performance.now() < end);
+  }
+
+  test("is not another call's, which has the place of the settled one by then", async () => {
+    const driver = looseDriver();
+    const late = hold(driver, leaseParams(), 10);
+    let next: ReturnType<typeof hold> | undefined;
+    const continued = late.promise.then(() => (next = hold(driver, leaseParams(), LONG)));
+    late.resolve("in time, by this thread's reckoning");
+    busyFor(40);
+    await continued;
+    await turns();
+    expect(next?.signal.aborted).toBe(false);
+    next?.resolve();
+    await next?.promise;
+  });
+
+  test("together with another: whose listener ends that, and begins a third in its place", async () => {
+    const driver = looseDriver();
+    const calls = [hold(driver, leaseParams(), 10), hold(driver, leaseParams(), 10)];
+    let third: ReturnType<typeof hold> | undefined;
+    for (const call of calls) {
+      call.signal.addEventListener("abort", () => {
+        for (const one of calls) one.resolve();
+      });
+      void call.promise.then(() => (third ??= hold(driver, leaseParams(), LONG)));
+    }
+    busyFor(40);
+    await Promise.all(calls.map(({ promise }) => promise));
+    await turns();
+    expect(third?.signal.aborted).toBe(false);
+    third?.resolve();
+    await third?.promise;
+  });
+});
+
 describe("the first abort wins", () => {
   test("the deadline, then a release and a caller's signal", async () => {
     const driver = looseDriver();

@@ -228,7 +228,7 @@ async fn a_shutdown_gives_an_acquisition_up_and_waits_until_its_sandbox_is_remov
             answer(seen)
         })
         .await;
-        let client = reusing(&server.origin, 60_000);
+        let client = reusing(&server.origin, 5000);
         let waiter = registry.clone();
         let acquiring = acquire(&registry, &client, plan(&client));
         let waiting = async {
@@ -268,7 +268,7 @@ async fn a_sandbox_that_cannot_be_removed_is_named() {
         Reply::data(r#"{"id":"sb-1","status":"creating"}"#)
     };
     let server = Server::start(acquisition(look, || Reply::json(500, "{}"))).await;
-    let client = reusing(&server.origin, 60_000);
+    let client = reusing(&server.origin, 5000);
     let failure = acquire(&registry, &client, plan(&client))
         .await
         .expect_err("it was shut down");

@@ -297,6 +297,9 @@ describe("explainLease", () => {
         expect(JSON.stringify(explainLease({ ...params, lease: undefined }))).not.toContain(key);
       }
     }
+    // A password that no configuration knows, in a URL that was recorded.
+    const recorded = leaseParams({ metadata: { apiUrl: `https://user:${key}@other.example/v1` } });
+    expect(JSON.stringify(explainLease(recorded))).not.toContain(key);
     const asUrl = leaseParams({ config: { apiUrl: `https://user:${key}@createos.example`, apiKey: undefined } });
     expect(JSON.stringify(explainLease(asUrl))).not.toContain(key);
     const asId = leaseParams({ id: key, companyId: key, config: { apiKey: key } });

@@ -216,6 +216,23 @@ describe("guards", () => {
     }
   });
 
+  const fieldsOf = (metadata: object) => ({ ...leaseParams(), lease: { providerLeaseId: "sb-1", metadata } });
+  const names = ["provider", "companyId", "environmentId", "apiUrl"];
+
+  test.each(names)("answer where %s is something that can't be looked at", (name) => {
+    const { metadata } = leaseParams().lease;
+    const params = fieldsOf({ ...metadata, [name]: revoked });
+    expect(canUseLease(params.lease, params)).toBe(false);
+    expect(canRelease({ ...params, leaseMetadata: params.lease.metadata })).toBe(false);
+    expect(isUsableCreateosLease(params.lease)).toBe(name !== "provider");
+  });
+
+  // Differs from the specification today: whether the revoked proxy is an array is asked, which throws.
+  test.fails.each(names)("explain it, too: %s", (name) => {
+    const { metadata } = leaseParams().lease;
+    expect(explainLease(fieldsOf({ ...metadata, [name]: revoked })).mismatches).toMatchObject([{ field: name }]);
+  });
+
   test("isUsableCreateosLease asks for a non-empty string id and the provider, nothing more", () => {
     const metadata = { provider: "createos" };
     expect(isUsableCreateosLease({ providerLeaseId: "x", metadata })).toBe(true);

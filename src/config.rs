@@ -3,9 +3,9 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::fmt;
 
-use url::{Host, Url};
+use url::Url;
 
 use crate::error::{ConfigFault, ConfigField, Failure};
 use crate::secret::{ApiKey, Secret};
@@ -19,7 +19,7 @@ const DEFAULT_TIMEOUT_MS: u32 = 300_000;
 const MAX_TIMEOUT_MS: u32 = 86_400_000;
 
 /// A parsed configuration. Absent texts are `None`, absent lists empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Config {
     /// The provider's origin, without `/v1` and without a slash at the end.
     pub api_url: String,
@@ -63,9 +63,12 @@ impl<T> Raw<T> {
 }
 
 /// A configuration as it came, each field read once.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct RawConfig {
     pub api_url: Raw<Text>,
+    /// What the platform's `new URL` made of the trimmed `api_url`: `Some(None)` when it threw, `None`
+    /// when it was not asked.
+    pub location: Option<Option<Location>>,
     pub shape: Raw<Text>,
     pub timeout_ms: Raw<f64>,
     pub reuse_lease: Raw<bool>,
@@ -79,10 +82,29 @@ pub struct RawConfig {
     pub region: Raw<Text>,
 }
 
+/// Neither the key nor the host.
+impl fmt::Debug for RawConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RawConfig").finish_non_exhaustive()
+    }
+}
+
+/// Neither the key nor the host.
+impl fmt::Debug for Config {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Config")
+            .field("timeout_ms", &self.timeout_ms)
+            .field("reuse_lease", &self.reuse_lease)
+            .field("auto_pause_after_seconds", &self.auto_pause_after_seconds)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Config {
     /// Checks in the order of the specification's table; the first failure is returned.
     pub fn parse(raw: RawConfig) -> Result<Self, Failure> {
-        let api_url = parse_api_url(text(raw.api_url, ConfigField::ApiUrl)?)?;
+        let api_url = parse_api_url(text(raw.api_url, ConfigField::ApiUrl)?, raw.location)?;
         let shape = text(raw.shape, ConfigField::Shape)?
             .ok_or_else(|| fault(ConfigField::Shape, ConfigFault::ShapeMissing))?;
         let timeout_ms = parse_integer(&raw.timeout_ms, 1, MAX_TIMEOUT_MS)
@@ -164,34 +186,62 @@ fn text(raw: Raw<Text>, field: ConfigField) -> Result<Option<Text>, Failure> {
     Ok(Some(trimmed))
 }
 
-/// Rows 2 to 4: the origin of a WHATWG URL that names nothing but an origin and perhaps `/v1`.
-fn parse_api_url(given: Option<Text>) -> Result<String, Failure> {
-    let given = given.ok_or_else(|| fault(ConfigField::ApiUrl, ConfigFault::UrlMissing))?;
-    let url = Url::parse(&given.to_well_formed())
-        .map_err(|_| fault(ConfigField::ApiUrl, ConfigFault::UrlInvalid))?;
-    let transport = match url.scheme() {
-        "https" => true,
-        "http" => is_loopback(&url),
-        _ => false,
-    };
-    let bare = url.username().is_empty()
-        && url.password().is_none_or(str::is_empty)
-        && url.query().is_none_or(str::is_empty)
-        && url.fragment().is_none_or(str::is_empty);
-    if transport && bare && matches!(url.path(), "" | "/" | "/v1" | "/v1/") {
-        Ok(url.origin().ascii_serialization())
-    } else {
-        Err(fault(ConfigField::ApiUrl, ConfigFault::UrlNotOrigin))
+/// What a URL parser made of the API URL: its parts as the platform's `URL` names them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Location {
+    pub origin: String,
+    /// With its colon: `https:`.
+    pub protocol: String,
+    /// Normalised; an IPv6 address in brackets.
+    pub hostname: String,
+    pub pathname: String,
+    /// Whether it has a user, a password, a query or a fragment.
+    pub has_more: bool,
+}
+
+impl Location {
+    /// Reads the URL here. Its tables for hosts outside ASCII are of one Unicode version, and a
+    /// JavaScript platform's may be of another.
+    fn parse(text: &Text) -> Option<Self> {
+        let url = Url::parse(&text.to_well_formed()).ok()?;
+        let parts = [
+            Some(url.username()),
+            url.password(),
+            url.query(),
+            url.fragment(),
+        ];
+        Some(Self {
+            origin: url.origin().ascii_serialization(),
+            protocol: format!("{}:", url.scheme()),
+            hostname: url.host_str().unwrap_or_default().to_owned(),
+            pathname: url.path().to_owned(),
+            has_more: parts.into_iter().flatten().any(|part| !part.is_empty()),
+        })
+    }
+
+    /// Row 4: HTTPS, or HTTP to the own machine, and nothing but an origin and perhaps `/v1`.
+    fn is_origin(&self) -> bool {
+        let is_loopback = matches!(self.hostname.as_str(), "localhost" | "127.0.0.1" | "[::1]");
+        let is_safe = self.protocol == "https:" || (self.protocol == "http:" && is_loopback);
+        let is_root = matches!(self.pathname.as_str(), "" | "/" | "/v1" | "/v1/");
+        is_safe && is_root && !self.has_more
     }
 }
 
-/// The three spellings of the own machine that plain HTTP is allowed to, after normalisation.
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(domain)) => domain == "localhost",
-        Some(Host::Ipv4(address)) => address == Ipv4Addr::LOCALHOST,
-        Some(Host::Ipv6(address)) => address == Ipv6Addr::LOCALHOST,
-        None => false,
+/// Rows 2 to 4: the origin. `platform` is what the platform's own parser made of the text, if it was
+/// asked: then its word holds.
+fn parse_api_url(
+    given: Option<Text>,
+    platform: Option<Option<Location>>,
+) -> Result<String, Failure> {
+    let given = given.ok_or(fault(ConfigField::ApiUrl, ConfigFault::UrlMissing))?;
+    let location = platform
+        .unwrap_or_else(|| Location::parse(&given))
+        .ok_or(fault(ConfigField::ApiUrl, ConfigFault::UrlInvalid))?;
+    if location.is_origin() {
+        Ok(location.origin)
+    } else {
+        Err(fault(ConfigField::ApiUrl, ConfigFault::UrlNotOrigin))
     }
 }
 

@@ -1,10 +1,12 @@
 //! The key under which a lease's calls are kept (specification, section 4, check 2).
 
+use std::fmt;
+
 use crate::text::{Text, push_json};
 
 /// One lease of one company, environment and API origin, whichever account (API key) uses it. A
 /// destroy ends the sandbox for every account, so it covers all scopes of a lease (section 5).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct LeaseKey {
     /// `["company","environment","https://origin",` as JSON: different parts never print alike.
     owner: String,
@@ -18,6 +20,13 @@ pub struct ScopeKey {
     pub lease: LeaseKey,
     /// SHA-256 of the API key, in hexadecimal.
     pub account: Box<str>,
+}
+
+/// Not the host, nor who owns what.
+impl fmt::Debug for LeaseKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("LeaseKey").finish_non_exhaustive()
+    }
 }
 
 impl ScopeKey {

@@ -65,17 +65,17 @@ export class ReferenceDriver {
     const [settled, settle] = pending();
     const call: Call = { controller, number: this.#calls++, configTimeoutMs: lease.config.timeoutMs, settled };
     scope.calls.add(call);
-    const deadline = setTimeout(() => controller.abort(timeoutReason()), timeoutMs).unref();
-    const forward = () => controller.abort(signal?.reason);
-    signal?.addEventListener("abort", forward, { once: true });
+    // Not AbortSignal.timeout: Node 20 loses its timeouts once the signal that any() gives is collected.
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(timeoutReason()), timeoutMs).unref();
+    const sources = [controller.signal, deadline.signal, ...(signal === undefined ? [] : [signal])];
     try {
-      return await work(new CreateosClient(lease.config, apiKey), controller.signal);
+      return await work(new CreateosClient(lease.config, apiKey), AbortSignal.any(sources));
     } catch (error) {
       if (holdsCleanupFailure(error, this.#cleanupErrors)) scope.unconfirmed = true;
       throw error;
     } finally {
-      clearTimeout(deadline);
-      signal?.removeEventListener("abort", forward);
+      clearTimeout(timer);
       scope.calls.delete(call);
       this.#forgetIfIdle(scope);
       settle();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::node::{Arguments, Js, Kind, Outcome, Thrown, Value};
-use crate::config::{Config, DEFAULT_ORIGIN, Raw, RawConfig};
+use crate::config::{Config, DEFAULT_ORIGIN, Location, Raw, RawConfig};
 use crate::text::Text;
 
 /// The adapters' root filesystems as they came; `None` for a value that is no string.
@@ -17,7 +17,7 @@ pub struct Parsed {
 }
 
 /// `parseConfig(apiUrl, shape, timeoutMs, reuseLease, autoPauseAfterSeconds, rootfsByAdapter,
-/// egressAllowlist, apiKey, rootfs, region) -> External`. The map comes as a flat array of names
+/// egressAllowlist, apiKey, rootfs, region, location) -> External`. The map comes as a flat array of names
 /// and values, the list as an array; anything but those and nothing is of the wrong type.
 pub fn parse<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let [
@@ -31,10 +31,12 @@ pub fn parse<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         key,
         rootfs,
         region,
+        location,
         ..,
     ] = arguments;
     let config = Config::parse(RawConfig {
         api_url: text(js, url)?,
+        location: Some(to_location(js, location)?),
         shape: text(js, shape)?,
         timeout_ms: number(js, timeout)?,
         reuse_lease: boolean(js, reuse)?,
@@ -96,6 +98,22 @@ pub fn resolve_api_key<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> 
     let Parsed { config, .. } = js.held(parsed)?;
     let key = config.resolve_api_key(|| optional_text(js, environment))?;
     js.text(key.expose())
+}
+
+/// The parts of a parsed URL, in an array: origin, protocol, host name, path, and whatever else it
+/// has; nothing for a URL that could not be parsed.
+fn to_location<'e>(js: Js<'e>, parts: Value<'e>) -> Result<Option<Location>, Thrown> {
+    if js.kind(parts)? != Kind::Object {
+        return Ok(None);
+    }
+    let part = |index| js.to_string(js.element(parts, index)?);
+    Ok(Some(Location {
+        origin: part(0)?,
+        protocol: part(1)?,
+        hostname: part(2)?,
+        pathname: part(3)?,
+        has_more: !part(4)?.is_empty(),
+    }))
 }
 
 /// A string, or nothing.

@@ -60,8 +60,15 @@ pub fn finish_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         return js.undefined();
     };
     let (client, id) = (core.client.clone(), js.to_string(id)?);
-    let run = async move { release.run(client, &id).await };
-    promise(js, Survival::GoesOn, run, |js, ()| js.undefined())
+    // The closing mark is lifted here, on JavaScript's thread, when the promise settles: whatever
+    // else the caller does in the tick of its release still finds the scope closing.
+    let hold = release.hold();
+    let run = async move { Ok((hold, release.run(client, &id).await)) };
+    promise(js, Survival::GoesOn, run, |js, (hold, outcome)| {
+        drop(hold);
+        outcome?;
+        js.undefined()
+    })
 }
 
 /// `beginShutdown(driver) -> [begun, slots]`: no call begins from here on.

@@ -13,6 +13,8 @@
 //!                                     lift the closing mark, always
 //! ```
 
+use std::sync::Arc;
+
 use crate::config::Config;
 use crate::error::{Desired, Failure};
 use crate::http::{Client, SandboxId};
@@ -45,10 +47,10 @@ impl Ending {
     }
 }
 
-/// A release that has begun: its scope is closing until this is dropped.
+/// A release that has begun: its scope is closing until this and every [`Release::hold`] is dropped.
 #[derive(Debug)]
 pub struct Release {
-    closing: Closing,
+    closing: Arc<Closing>,
     drain: Drain,
     ending: Ending,
 }
@@ -64,12 +66,18 @@ impl Release {
         let (closing, calls, drain) = registry.close(scope, ending == Ending::Destroy)?;
         Ok((
             Self {
-                closing,
+                closing: Arc::new(closing),
                 drain,
                 ending,
             },
             calls,
         ))
+    }
+
+    /// Keeps the scope closing until it is dropped: for whoever has to tell the caller of the outcome
+    /// first. Without it a call could begin between the end of the work and the end that is seen.
+    pub fn hold(&self) -> Arc<Closing> {
+        Arc::clone(&self.closing)
     }
 
     /// Waits for the calls, then does what the ending says. `lease_id` is the provider's id as the

@@ -57,19 +57,18 @@ impl Registry {
         if destroying || marks.closing > 0 {
             return Err(Failure::ReleaseInProgress);
         }
-        let entry = state.scope(scope);
-        if !every_account {
+        if every_account {
+            let lease = state.leases.entry(scope.lease.clone()).or_default();
+            lease.destroying += 1;
+        } else {
+            let entry = state.scope(scope);
             entry.marks = entry.marks.after(Event::Close).unwrap_or(entry.marks);
         }
         state.busy += 1;
         let State { leases, calls, .. } = &mut *state;
-        let Some(lease) = leases.get_mut(&scope.lease) else {
-            unreachable!("the scope's entry was made above")
-        };
-        lease.destroying += u32::from(every_account);
+        let lease = leases.get_mut(&scope.lease).into_iter();
         let covered = lease
-            .scopes
-            .iter_mut()
+            .flat_map(|lease| &mut lease.scopes)
             .filter(|covered| every_account || covered.account == scope.account);
         let (running, drain) = drain(covered, calls);
         drop(state);

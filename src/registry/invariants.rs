@@ -80,11 +80,7 @@ impl State {
                 accounts.insert(&scope.account),
                 "1: a scope is stored twice"
             );
-            // A destroy leaves an entry for its own scope until it ends; see `release_order`.
-            assert!(
-                destroying || !scope.marks.is_default(),
-                "3: an empty scope is stored"
-            );
+            assert!(!scope.marks.is_default(), "3: an empty scope is stored");
             assert_eq!(
                 scope.marks.running as usize,
                 scope.calls.len(),

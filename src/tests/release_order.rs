@@ -381,7 +381,6 @@ async fn a_release_that_is_dropped_during_its_request_lifts_its_mark() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "`close` makes an entry for its scope that a destroy has nothing to keep in"]
 async fn a_destroy_stores_no_scope_without_anything_to_remember() {
     let registry = Registry::new();
     let _closing = registry

@@ -61,7 +61,7 @@ fn a_secret_prints_as_three_stars_whatever_the_width() {
     let secret = Secret::new(&Text::from(CANARY));
     assert_eq!(format!("{secret:?}"), "***");
     assert_eq!(format!("{:?}", key(CANARY).expect("a key")), "ApiKey(***)");
-    assert!(format!("{:?}", config()).contains("api_key: Some(***)"));
+    assert_eq!(format!("{:?}", config().api_key), "Some(***)");
 }
 
 #[test]
@@ -82,14 +82,12 @@ fn a_registry_knows_the_account_by_its_hash_only() {
 }
 
 #[test]
-#[ignore = "a configuration as it came keeps its key as a text, and its derived Debug prints it"]
 fn a_raw_configuration_does_not_print_its_key() {
     let form = printed(&raw(Raw::Given(Text::from(CANARY))));
     assert!(!form.contains("canary-7c1f"), "{form}");
 }
 
 #[test]
-#[ignore = "Config and ScopeKey derive Debug, which prints the configured host (section 7)"]
 fn no_debug_form_prints_the_configured_host() {
     let lease: Vec<u16> = "lease".encode_utf16().collect();
     let scope = ScopeKey::new(&lease, &lease, &config().api_url, "account", &lease);

@@ -26,6 +26,21 @@
     return list;
   }
 
+  const { URL } = globalThis;
+
+  /** The parts of a URL as the platform reads it: what `new URL` accepts is what counts. */
+  function locate(apiUrl) {
+    if (typeof apiUrl !== 'string') return undefined;
+    let url;
+    try {
+      url = new URL(apiUrl.trim());
+    } catch {
+      return undefined;
+    }
+    const { origin, protocol, hostname, pathname, username, password, search, hash } = url;
+    return [origin, protocol, hostname, pathname, username + password + search + hash];
+  }
+
   // The last configurations that were parsed, latest first. They are recognised by what they hold,
   // never by identity, since the host may change an object between two calls.
   const remembered = [];
@@ -85,6 +100,7 @@
       apiKey,
       rootfs,
       region,
+      locate(apiUrl),
     );
     const entry = {
       apiUrl,

@@ -4,7 +4,7 @@ import { CLOSING, expectAborted, expectCreateosError, IN_PROGRESS, MESSAGES, UNC
 import { hold, leaseParams, type Client } from "./support/leases.js";
 import { lease, looseDriver } from "./support/package.js";
 import { makeSandbox, provide, routesSince } from "./support/providers.js";
-import { abortion, deferred, rejection, turns, watch, within } from "./support/waiting.js";
+import { abortion, deferred, rejection, turn, turns, watch, within } from "./support/waiting.js";
 
 const FOREIGN = { code: "ERR_CREATEOS_LEASE_MISMATCH", message: MESSAGES.notForRelease };
 
@@ -275,5 +275,32 @@ test("the closing mark lasts until the provider has answered, and is lifted then
     expect(driver.leaseState(params, id)).toBe("open");
     expect(work).not.toHaveBeenCalled();
     await within(driver.release(params));
+  }
+});
+
+test("at no moment is the lease open while the release is pending, or closing once it is over", async () => {
+  const provider = await provide();
+  const driver = looseDriver();
+  for (const [destroy, config] of [
+    [true, {}],
+    [false, { reuseLease: true }],
+    [false, { reuseLease: true, autoPauseAfterSeconds: 60 }],
+  ] as const) {
+    const id = await makeSandbox(provider);
+    const params = leaseParams({ provider, id, config, metadata: { autoPauseAfterSeconds: 60 } });
+    const released = watch(driver.release(params, destroy));
+    const wrong: string[] = [];
+    const look = () => {
+      const state = driver.leaseState(params, id);
+      if (state !== (released.state === "pending" ? "closing" : "open")) wrong.push(`${released.state}: ${state}`);
+    };
+    const bound = performance.now() + 10_000;
+    while (released.state === "pending" && performance.now() < bound) {
+      look();
+      await turn();
+    }
+    look();
+    expect(wrong).toEqual([]);
+    expect(released.state).toBe("resolved");
   }
 });

@@ -70,8 +70,8 @@ test("after a release in the same tick, neither a call nor a second release gets
   expect(driver.leaseState(leaseParams(), "sb-1")).toBe("open");
 });
 
-// Differs from the specification today: the mark is lifted by another thread, often before this one goes on.
-test.fails("that holds, too, where the release has nothing to wait for, as long as its promise is pending", async () => {
+// The mark must be lifted on this thread, and not before the promise settles, however fast the other threads are.
+test("that holds, too, where the release has nothing to wait for, as long as its promise is pending", async () => {
   const driver = looseDriver();
   const params = leaseParams();
   for (let round = 0; round < 500; round += 1) {

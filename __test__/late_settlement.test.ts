@@ -38,21 +38,39 @@ const quick = (id: string): LeaseParams => leaseParams({ id, config: { timeoutMs
 const stubborn = (driver: LooseDriver, params: LeaseParams) => hold(driver, params, 60_000);
 
 describe.concurrent("past the bound", () => {
-  test("a release for reuse gives up: unconfirmed, though all is quiet, until a destroy", async () => {
+  test("a release for reuse gives up: unconfirmed, though all is quiet, until a destroy", async (context) => {
+    const provider = await provide({}, context);
+    const id = await makeSandbox(provider);
+    const params = leaseParams({ provider, id, config: { timeoutMs: 1, reuseLease: true } });
     const driver = looseDriver();
-    const params = quick("sb-reuse");
     const call = stubborn(driver, params);
+    const seen = provider.requests.length;
     const { reason, ms } = await timed(driver.release(params));
     expectBound(ms);
     expectCreateosError(reason, UNCONFIRMED);
-    expect(driver.leaseState(params, "sb-reuse")).toBe("unconfirmed");
+    expect(driver.leaseState(params, id)).toBe("unconfirmed");
     expectCreateosError(await rejection(driver.track(params, () => {})), CLOSING);
     // The call that settles after all settles normally, and heals nothing.
     const value = { late: true };
     call.resolve(value);
     expect(await call.promise).toBe(value);
-    expect(driver.leaseState(params, "sb-reuse")).toBe("unconfirmed");
+    expect(driver.leaseState(params, id)).toBe("unconfirmed");
     expectCreateosError(await rejection(driver.release(params)), UNCONFIRMED);
+    expect(provider.requests).toHaveLength(seen);
+    await within(driver.destroy(leaseParams({ provider, id, config: { reuseLease: true } })));
+    expect(driver.leaseState(params, id)).toBe("open");
+    await provider.waitForState(id, "destroyed");
+  });
+
+  test("a lease that would be left warm is not, either", async () => {
+    const driver = looseDriver();
+    const params = quick("sb-warm");
+    const call = stubborn(driver, params);
+    const { reason, ms } = await timed(driver.release(params));
+    expectBound(ms);
+    expectCreateosError(reason, UNCONFIRMED);
+    expect(driver.leaseState(params, "sb-warm")).toBe("unconfirmed");
+    call.resolve();
   });
 
   test("a destroy goes on: the sandbox is removed, the scope opens, the old call stays itself", async (context) => {

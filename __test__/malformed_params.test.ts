@@ -49,7 +49,10 @@ describe.each(drivers)("%s", (_driver, make) => {
   });
 
   test.each([...nothings, ...callables])("release of %s is not owned", async (_name, params) => {
-    expect(await rejection(make().release(params))).toMatchObject({ code: MISMATCH, message: MESSAGES.notForRelease });
+    const expected = { code: MISMATCH, message: MESSAGES.notForRelease };
+    expect(await rejection(make().release(params))).toMatchObject(expected);
+    expect(await rejection(make().release(params, true))).toMatchObject(expected);
+    expect(await rejection(looseDriver().destroy(params))).toMatchObject(expected);
   });
 
   test.each(objects)("release of %s has nothing to release", async (_name, params) => {

@@ -17,7 +17,7 @@ const REASONS: [string, unknown][] = [
   ["null", null],
   ["a frozen object", frozen],
   ["a function", () => {}],
-  ["a thenable", { then: (_: unknown, no: (reason: unknown) => void) => no("taken for a promise") }],
+  ["a promise", Promise.resolve("not waited for")],
   ["an ABORTED look-alike", Object.freeze({})],
 ];
 

@@ -75,6 +75,16 @@ describe("the status", () => {
     await expect(response.text()).resolves.toBe("done");
   });
 
+  test("HTTP 101, which nobody asked for, is none", async () => {
+    const server = await serveBytes("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+    expectApiError(await reasonOf(clientOf(server.origin).request("/x")), 101, "sandbox lifecycle");
+  });
+
+  test("an answer of HTTP/1.0, which ends with its connection, is read whole", async () => {
+    const server = await serveBytes("HTTP/1.0 200 OK\r\n\r\nto the end");
+    expect(await (await clientOf(server.origin).request("/x")).text()).toBe("to the end");
+  });
+
   test("a status of its own making is told, with an unusual phrase", async () => {
     const server = await serveBytes("HTTP/1.1 799 Whatever It Is\r\ncontent-length: 0\r\n\r\n");
     expectApiError(await reasonOf(clientOf(server.origin).request("/x")), 799, "sandbox lifecycle", "Whatever");

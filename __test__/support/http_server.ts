@@ -75,7 +75,7 @@ export class Watched<T> {
 
   push(item: T): void {
     this.all.push(item);
-    for (const look of [...this.#waiting]) look();
+    for (const look of this.#waiting) look();
   }
 
   get length(): number {

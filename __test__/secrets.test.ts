@@ -68,7 +68,6 @@ describe("a client", () => {
     const client = new lease.CreateosClient(config);
     expect(Object.keys(client)).toEqual([]);
     const names = [];
-    // oxlint-disable-next-line guard-for-in
     for (const name in client) names.push(name);
     expect(names).not.toContain("apiKey");
   });

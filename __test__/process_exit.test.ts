@@ -152,3 +152,19 @@ test("no rejection is left to the process that the caller has handled", async ()
   `);
   expect(outcome).toMatchObject({ ...ended, stdout: "" });
 });
+
+test("an exception of a deadline's abort listener is the process's, too, and stops no other deadline", async () => {
+  const outcome = await runProgram(`
+    const lease = require(packagePath);
+    const alive = setInterval(() => {}, 1000);
+    process.on("uncaughtException", (error) => say(error.message));
+    for (const name of ["first", "second"]) {
+      lease.track(params(), (client, signal) => new Promise((resolve) => {
+        signal.addEventListener("abort", () => { resolve("after " + name); throw new Error(name); });
+      }), 5).then(say);
+    }
+    lease.track(params(), (client, signal) => new Promise((resolve) => { signal.onabort = () => resolve("later"); }), 100)
+      .then((value) => { say(value); clearInterval(alive); });
+  `);
+  expect(said(outcome).toSorted()).toEqual(["after first", "after second", "first", "later", "second"]);
+});

@@ -179,7 +179,7 @@ describe.concurrent("an environment's end", () => {
   test("what a Worker was acquiring when it was terminated is removed", async ({ onTestFinished }) => {
     const provider = await provide({}, { onTestFinished });
     const rule = provider.faults.add({ match: { path: "exec" }, effect: { type: "hold" } });
-    let process: { kill(signal: NodeJS.Signals): unknown } | undefined;
+    let child: { kill(signal: NodeJS.Signals): unknown } | undefined;
     const running = program(
       `
       const worker = start(\`
@@ -195,12 +195,12 @@ describe.concurrent("an environment's end", () => {
       say("terminated");
       process.once("SIGUSR2", () => clearInterval(alive));
     `,
-      { env: { PROVIDER: provider.url, PROVIDER_KEY: provider.apiKey }, began: (child) => (process = child) },
+      { env: { PROVIDER: provider.url, PROVIDER_KEY: provider.apiKey }, began: (one) => (child = one) },
     );
     const { sandboxId } = await rule.hit;
-    process?.kill("SIGUSR2");
+    child?.kill("SIGUSR2");
     await provider.waitForState(sandboxId as string, "destroyed");
-    process?.kill("SIGUSR2");
+    child?.kill("SIGUSR2");
     expect(said(await running)).toEqual(["started", "terminated"]);
   });
 

@@ -140,7 +140,7 @@ describe("during an acquisition", () => {
   });
 
   // Differs from the specification today: the rejection is an object of the package's inside.
-  test.fails("the rejection is the shutdown's own reason", async () => {
+  test("the rejection is the shutdown's own reason", async () => {
     const provider = await provide();
     const driver = looseDriver();
     const { lease: _lease, ...params } = leaseParams({ provider });

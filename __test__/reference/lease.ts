@@ -65,17 +65,17 @@ export class ReferenceDriver {
     const [settled, settle] = pending();
     const call: Call = { controller, number: this.#calls++, configTimeoutMs: lease.config.timeoutMs, settled };
     scope.calls.add(call);
-    // Not AbortSignal.timeout: Node 20 loses its timeouts once the signal that any() gives is collected.
-    const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(timeoutReason()), timeoutMs).unref();
-    const sources = [controller.signal, deadline.signal, ...(signal === undefined ? [] : [signal])];
+    const deadline = setTimeout(() => controller.abort(timeoutReason()), timeoutMs).unref();
+    const forward = () => controller.abort(signal?.reason);
+    signal?.addEventListener("abort", forward, { once: true });
     try {
-      return await work(new CreateosClient(lease.config, apiKey), AbortSignal.any(sources));
+      return await work(new CreateosClient(lease.config, apiKey), controller.signal);
     } catch (error) {
       if (holdsCleanupFailure(error, this.#cleanupErrors)) scope.unconfirmed = true;
       throw error;
     } finally {
-      clearTimeout(timer);
+      clearTimeout(deadline);
+      signal?.removeEventListener("abort", forward);
       scope.calls.delete(call);
       this.#forgetIfIdle(scope);
       settle();

@@ -75,6 +75,7 @@ const NATIVES: &[(&str, Native)] = &[
 const SCRIPTS: &[&str] = &[
     include_str!("script/errors.js"),
     include_str!("script/config.js"),
+    include_str!("script/signals.js"),
     include_str!("script/client.js"),
     include_str!("script/guards.js"),
     include_str!("script/driver.js"),

@@ -1,5 +1,6 @@
 //! Requests, and bodies both ways, piece by piece (specification, section 6).
 
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -10,13 +11,28 @@ use super::client::{Core, bound};
 use super::node::{Arguments, Js, Kind, Outcome, Thrown, Value};
 use super::promise::{Survival, promise};
 use crate::error::Failure;
-use crate::http::{AnswerBody, Body, BodySender, Method, Request, StreamBroken};
+use crate::http::{AnswerBody, Body, BodySender, Bound, Method, Request, StreamBroken};
+use crate::runtime;
 
 /// An answer's body that a script reads piece by piece.
 struct Download {
-    body: AsyncMutex<Option<AnswerBody>>,
-    /// Cancelled when the script wants no more of it.
+    body: AsyncMutex<Reading>,
+    /// Cancelled when the script wants no more of it, and when it has been collected.
     dropped: CancellationToken,
+}
+
+/// How far a body has been read.
+enum Reading {
+    Open(AnswerBody),
+    /// Its request's bound has passed while nobody read: told at the next read.
+    Failed(Failure),
+    Ended,
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        self.dropped.cancel();
+    }
 }
 
 /// A request body that a script fills piece by piece.
@@ -44,8 +60,9 @@ pub fn request<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
             .ok_or(Failure::Connection { sent: false })?;
         request.headers.push((js.to_string(pair[0])?, value));
     }
-    let answer = client.request(request, bound(js, client, cancel)?);
-    promise(js, Survival::EndsWithIt, answer, |js, answer| {
+    let bound = bound(js, client, cancel)?;
+    let answer = client.request(request, bound.clone());
+    promise(js, Survival::EndsWithIt, answer, move |js, answer| {
         let headers = answer.headers.iter().flat_map(|(name, value)| {
             let value: Vec<u16> = value.iter().copied().map(u16::from).collect();
             [js.string(name), js.text(&value)]
@@ -54,12 +71,33 @@ pub fn request<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
             js.integer(u32::from(answer.status)),
             js.string(&answer.status_text),
             js.array(headers),
-            js.external(Arc::new(Download {
-                body: AsyncMutex::new(Some(answer.body)),
-                dropped: CancellationToken::new(),
-            })),
+            js.external(download(answer.body, bound)?),
         ])
     })
+}
+
+/// Makes a body readable, and has its connection let go when the bound passes, read or not.
+fn download(body: AnswerBody, bound: Bound) -> Result<Arc<Download>, Failure> {
+    let dropped = CancellationToken::new();
+    let download = Arc::new(Download {
+        body: AsyncMutex::new(Reading::Open(body)),
+        dropped: dropped.clone(),
+    });
+    let watched = Arc::downgrade(&download);
+    runtime::handle()
+        .ok_or(Failure::NoRuntime)?
+        .spawn(async move {
+            let passed = dropped
+                .run_until_cancelled(bound.run(pending::<()>()))
+                .await;
+            if let (Some(Err(ended)), Some(download)) = (passed, watched.upgrade()) {
+                let mut body = download.body.lock().await;
+                if matches!(*body, Reading::Open(_)) {
+                    *body = Reading::Failed(ended.failure(true));
+                }
+            }
+        });
+    Ok(download)
 }
 
 /// `readBody(body) -> Promise<Uint8Array | undefined>`: the next piece; undefined at the end.
@@ -67,18 +105,17 @@ pub fn read_body<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let download = js.keep::<Download>(arguments[0])?;
     let read = async move {
         let mut body = download.body.lock().await;
-        let Some(reading) = &mut *body else {
-            return Ok(None);
-        };
-        let piece = download
-            .dropped
-            .run_until_cancelled(reading.next())
-            .await
-            .flatten();
-        if download.dropped.is_cancelled() {
-            body.take();
+        match &mut *body {
+            Reading::Ended => Ok(None),
+            Reading::Failed(failure) => Err(failure.clone()),
+            Reading::Open(open) => {
+                let piece = download.dropped.run_until_cancelled(open.next()).await;
+                if !matches!(piece, Some(Some(Ok(_)))) {
+                    *body = Reading::Ended;
+                }
+                piece.flatten().transpose()
+            }
         }
-        piece.transpose()
     };
     promise(
         js,
@@ -97,7 +134,7 @@ pub fn drop_body<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     download.dropped.cancel();
     // A reader that holds the lock has just been told.
     if let Ok(mut body) = download.body.try_lock() {
-        body.take();
+        *body = Reading::Ended;
     }
     js.undefined()
 }

@@ -1,51 +1,15 @@
-// The provider client (specification, section 6): what is JavaScript's about it, which is signals,
-// web Requests, Responses and streams.
+// The provider client (specification, section 6): what is JavaScript's about it, which is bodies, web
+// Responses and streams.
 (function client(native, shared, exports) {
   'use strict';
 
-  const { ABORTED, readConfig, coreOf, describe, readList } = shared;
+  const { bounded, coreOf, describe, readConfig, readList, tie, toReason } = shared;
 
   /** Statuses whose Response the platform makes without a body. */
   const BODILESS = new Set([204, 205]);
 
   /** Given instead of a configuration by the scripts, which have it parsed already. */
   const PARSED = Symbol('parsed');
-
-  const isSignal = (value) =>
-    typeof value === 'object' &&
-    value !== null &&
-    typeof value.aborted === 'boolean' &&
-    typeof value.addEventListener === 'function' &&
-    typeof value.removeEventListener === 'function';
-
-  /** Ties a native operation to a caller's signal until `untie` is called. */
-  function tie(signal, onAbort) {
-    if (signal === undefined || signal === null) return { cancel: undefined, untie() {} };
-    if (!isSignal(signal)) throw new TypeError('signal must be an AbortSignal.');
-    if (signal.aborted) throw signal.reason;
-    const cancel = native.createCancel();
-    const listener = () => {
-      native.cancel(cancel);
-      onAbort?.();
-    };
-    signal.addEventListener('abort', listener, { once: true });
-    return { cancel, untie: () => signal.removeEventListener('abort', listener) };
-  }
-
-  /** A native failure as the caller sees it: an abort is the signal's own reason. */
-  const toReason = (error, signal) => (error === ABORTED ? signal?.reason : error);
-
-  /** Runs one native operation, which the signal ends. */
-  async function bounded(signal, start) {
-    const { cancel, untie } = tie(signal);
-    try {
-      return await start(cancel);
-    } catch (error) {
-      throw toReason(error, signal);
-    } finally {
-      untie();
-    }
-  }
 
   /** The bytes of a view or buffer, as the platform's own Response would read them. */
   function toBytes(body) {
@@ -83,19 +47,37 @@
     }
   }
 
-  /** A body as native code takes it, and its default content type. */
-  async function toNativeBody(body, stop) {
+  /** Whether fetch would read the body as it goes, its length unknown. */
+  const isStream = (body) =>
+    typeof body.getReader === 'function' || Symbol.asyncIterator in Object(body);
+
+  /**
+   * A body as native code takes it, and its default content type. A promise only where the platform
+   * itself has to read it first: everything else is taken as it is at this moment.
+   */
+  function toNativeBody(body, stop) {
     if (body === undefined || body === null) return { payload: undefined };
     if (typeof body === 'string') return { payload: body, type: 'text/plain;charset=UTF-8' };
     if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return { payload: toBytes(body) };
-    // Everything else that fetch takes is read as the platform's own Response reads it.
+    if (body instanceof URLSearchParams) {
+      return { payload: String(body), type: 'application/x-www-form-urlencoded;charset=UTF-8' };
+    }
+    // Whatever else fetch takes is read as the platform's own Response reads it.
     const read = new Response(body);
     const type = read.headers.get('content-type') ?? undefined;
-    const isStream = typeof body.getReader === 'function' || Symbol.asyncIterator in Object(body);
-    if (!isStream) return { payload: new Uint8Array(await read.arrayBuffer()), type };
+    if (!isStream(body)) {
+      return read.arrayBuffer().then((buffer) => ({ payload: new Uint8Array(buffer), type }));
+    }
     const upload = native.createUpload();
     stop.start = () => pump(read.body, upload, stop);
     return { payload: upload, type };
+  }
+
+  /** A stream that will not be read is told so, as fetch tells it. */
+  function cancelBody(body, reason) {
+    if (typeof body?.cancel === 'function' && body.locked === false) {
+      body.cancel(reason).catch(() => {});
+    }
   }
 
   /** Responses that nobody reads: once collected, their signal need not know of them any more. */
@@ -162,6 +144,7 @@
   class CreateosClient {
     #entry;
     #core;
+    #config;
 
     constructor(config, entry) {
       if (config === PARSED) {
@@ -174,15 +157,17 @@
     }
 
     get config() {
-      const entry = this.#entry;
-      if (entry.description === undefined) {
-        const { apiKey, ...config } = describe(entry);
-        Object.defineProperty(config, 'apiKey', { value: apiKey, enumerable: false });
+      if (this.#config === undefined) {
+        const { apiKey: _, ...config } = describe(this.#entry);
+        const core = this.#core;
+        // An accessor, so that not even an inspection of hidden properties prints the key.
+        const get = () => native.clientKey(core);
+        Object.defineProperty(config, 'apiKey', { get, enumerable: false });
         Object.freeze(config.rootfsByAdapter);
         Object.freeze(config.egressAllowlist);
-        entry.description = Object.freeze(config);
+        this.#config = Object.freeze(config);
       }
-      return entry.description;
+      return this.#config;
     }
 
     get apiKey() {
@@ -191,21 +176,24 @@
 
     async request(path, init) {
       const { method = 'GET', headers, body, signal } = init ?? {};
-      const sent = new Headers(headers ?? undefined);
-      let fail;
-      const { cancel, untie } = tie(signal, () => fail?.());
       const stop = { start: undefined, now: undefined };
+      let untie = () => {};
       try {
-        const { payload, type } = await toNativeBody(body, stop);
+        let reading;
+        const tied = tie(signal, () => reading?.deref()?.abort());
+        untie = tied.untie;
+        const sent = new Headers(headers ?? undefined);
+        let taken = toNativeBody(body, stop);
+        // Awaited only where it must be: requests leave in the order of their calls.
+        if (taken instanceof Promise) taken = await taken;
+        const { payload, type } = taken;
         if (type !== undefined && !sent.has('content-type')) sent.set('content-type', type);
-        const names = [];
-        for (const [name, value] of sent) names.push(name, value);
         const answer = native.request(
           this.#core,
-          cancel,
+          tied.cancel,
           String(method).toUpperCase(),
           String(path),
-          names,
+          [...sent].flat(),
           payload,
         );
         stop.start?.();
@@ -213,14 +201,14 @@
         const source = new BodySource(nativeBody, signal, untie);
         const stream = new ReadableStream(source, { highWaterMark: 0 });
         // Weakly, so that a signal that lives long does not keep every answer it was given for.
-        const reference = new WeakRef(source);
-        fail = () => reference.deref()?.abort();
+        reading = new WeakRef(source);
         unread.register(stream, untie);
         return toResponse(stream, status, statusText, received);
       } catch (error) {
         untie();
         const reason = toReason(error, signal);
-        stop.now?.(reason);
+        if (stop.now === undefined) cancelBody(body, reason);
+        else stop.now(reason);
         throw reason;
       }
     }
@@ -289,12 +277,16 @@
       headers.append(received[place], received[place + 1]);
     }
     if (!BODILESS.has(status)) return new Response(stream, { status, statusText, headers });
-    const response = new Response(stream, { statusText, headers });
-    Object.defineProperty(response, 'status', { value: status });
-    return response;
+    return withStatus(new Response(stream, { statusText, headers }), status);
+  }
+
+  /** Gives a Response, and every clone of it, a status that the platform makes without a body. */
+  function withStatus(response, status) {
+    const clone = () => withStatus(Response.prototype.clone.call(response), status);
+    return Object.defineProperties(response, { status: { value: status }, clone: { value: clone } });
   }
 
   exports.CreateosClient = CreateosClient;
-  Object.assign(shared, { CreateosClient, PARSED, isSignal });
+  Object.assign(shared, { CreateosClient, PARSED });
 })
 //# sourceURL=createos-lease/client.js

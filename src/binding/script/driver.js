@@ -7,13 +7,16 @@
     CreateosClient,
     PARSED,
     coreOf,
+    defaultReason,
     fields,
     isObject,
     isSignal,
     meansCleanupFailed,
+    onAbort,
     own,
     readConfig,
     readList,
+    toReason,
   } = shared;
 
   /** What `begin` answers instead of a slot. */
@@ -38,13 +41,6 @@
   };
 
   const NO_CLASSES = Object.freeze([]);
-
-  /** The reason that the platform gives an abort without one; all calls of a release share it. */
-  function defaultReason() {
-    const controller = new AbortController();
-    controller.abort();
-    return controller.signal.reason;
-  }
 
   /** Aborts calls in the order given. Listeners run at once, and may call anything. */
   function abortAll(slots) {
@@ -98,13 +94,10 @@
     const controller = new AbortController();
     controllers[slot] = controller;
     contexts[slot] = new AsyncResource('CreateosLease', CONTEXT_OPTIONS);
-    let onAbort;
-    if (signal !== undefined) {
-      onAbort = () => controller.abort(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-    }
+    let untie;
     let cleanupFailed = false;
     try {
+      if (signal !== undefined) untie = onAbort(signal, () => controller.abort(signal.reason));
       return await work(new CreateosClient(PARSED, entry), controller.signal);
     } catch (error) {
       cleanupFailed = meansCleanupFailed(error, state.cleanupErrors);
@@ -113,7 +106,7 @@
       controllers[slot] = undefined;
       contexts[slot] = undefined;
       native.end(slot, cleanupFailed);
-      if (onAbort !== undefined) signal.removeEventListener('abort', onAbort);
+      untie?.();
     }
   }
 
@@ -206,8 +199,12 @@
     const adapter = typeof adapterType === 'string' && adapterType !== '' ? adapterType : null;
     const reusable = Boolean(issueId || executionWorkspaceId);
     const config = shared.describe(entry);
+    // Only a shutdown gives an acquisition up, with the reason that it gives calls.
+    const acquired = native.acquire(state.handle, core, adapter, fqdns, cidrs, reusable);
     const [providerLeaseId, marker, rootfs, effectiveEgressAllowlist, autoPauseAfterSeconds] =
-      await native.acquire(state.handle, core, adapter, fqdns, cidrs, reusable);
+      await acquired.catch((error) => {
+        throw toReason(error, { reason: defaultReason() });
+      });
     return {
       providerLeaseId,
       metadata: {

@@ -89,18 +89,31 @@
   /** Whether the value itself is a cleanup error: ours, a plugin's own, or one given by class. */
   function isCleanupError(value, classes) {
     if (peek(value, 'code') === 'ERR_CREATEOS_CLEANUP_UNCONFIRMED') return true;
-    try {
-      for (const type of classes) if (value instanceof type) return true;
-      let prototype = Object.getPrototypeOf(value);
-      for (; prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
-        if (prototype === CreateosCleanupError.prototype) return true;
-        const type = peek(prototype, 'constructor');
-        if (typeof type === 'function' && peek(type, 'name') === 'CreateosCleanupError') return true;
-      }
-    } catch {
-      // A proxy that throws is no cleanup error.
+    for (const type of classes) if (value instanceof type) return true;
+    let prototype = Object.getPrototypeOf(value);
+    for (; prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
+      if (prototype === CreateosCleanupError.prototype) return true;
+      const type = peek(prototype, 'constructor');
+      if (typeof type === 'function' && peek(type, 'name') === 'CreateosCleanupError') return true;
     }
     return false;
+  }
+
+  /** What an error was caused by: its cause, and the errors it gathers. */
+  function causesOf(value) {
+    const causes = [peek(value, 'cause')];
+    const errors = value instanceof AggregateError ? peek(value, 'errors') : undefined;
+    if (Array.isArray(errors)) causes.push(...errors);
+    return causes;
+  }
+
+  /** What the function gives; `otherwise` where a proxy or an accessor throws on the way. */
+  function attempt(read, otherwise) {
+    try {
+      return read();
+    } catch {
+      return otherwise;
+    }
   }
 
   /**
@@ -117,16 +130,14 @@
         if ((typeof value !== 'object' && typeof value !== 'function') || value === null) continue;
         if (seen.has(value)) continue;
         seen.add(value);
-        if (isCleanupError(value, classes)) return true;
-        next.push(peek(value, 'cause'));
-        const errors = peek(value, 'errors');
-        if (value instanceof AggregateError && Array.isArray(errors)) next.push(...errors);
+        if (attempt(() => isCleanupError(value, classes), false)) return true;
+        for (const cause of attempt(() => causesOf(value), [])) next.push(cause);
       }
       level = next;
     }
     return false;
   }
 
-  Object.assign(shared, { failure, ABORTED, meansCleanupFailed });
+  Object.assign(shared, { failure, ABORTED, attempt, meansCleanupFailed, peek });
 })
 //# sourceURL=createos-lease/errors.js

@@ -2,7 +2,7 @@
 (function guards(native, shared, exports) {
   'use strict';
 
-  const { isObject, readConfig, coreOf } = shared;
+  const { attempt, coreOf, isObject, peek, readConfig } = shared;
 
   const NOTHING = Object.freeze({});
 
@@ -81,66 +81,88 @@
     }
   };
 
-  /** A value as a person may see it: never a key, never more than a word of a structure. */
-  function show(value, key) {
-    if (typeof value === 'string') {
-      if (key !== undefined && value.includes(key)) return '***';
-      return withoutCredentials(value);
-    }
-    if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
-    if (value === undefined) return undefined;
-    return Array.isArray(value) ? 'array' : typeof value;
-  }
-
   /** A URL's user and password are nobody's business. */
-  function withoutCredentials(text) {
-    return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/iu, '$1***@');
-  }
+  const withoutCredentials = (text) =>
+    text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/iu, '$1***@');
 
-  /** What reading the property gives, or undefined where that throws. */
-  function peek(object, name) {
-    try {
-      return fields(object)[name];
-    } catch {
-      return undefined;
+  /** A value as a person may see it: never a key, never more than a word of a structure. */
+  function show(value, keys) {
+    switch (typeof value) {
+      case 'string':
+        return keys.some((key) => value.includes(key)) ? '***' : withoutCredentials(value);
+      case 'number':
+      case 'boolean':
+      case 'undefined':
+        return value;
+      default:
+        return value === null ? null : typeof value;
     }
   }
+
+  /** Reads every field of a configuration once, into an object of our own. */
+  function copyConfig(config) {
+    const given = fields(config);
+    return Object.fromEntries(CONFIG_FIELDS.map((name) => [name, given[name]]));
+  }
+
+  const CONFIG_FIELDS = [
+    'apiUrl',
+    'shape',
+    'timeoutMs',
+    'reuseLease',
+    'autoPauseAfterSeconds',
+    'rootfsByAdapter',
+    'egressAllowlist',
+    'apiKey',
+    'rootfs',
+    'region',
+  ];
+
+  /** The keys that may have strayed into a lease: they are not shown. */
+  function keysOf(config) {
+    const keys = [config?.apiKey, process.env.CREATEOS_API_KEY];
+    return keys
+      .filter((key) => typeof key === 'string')
+      .map((key) => key.trim())
+      .filter((key) => key !== '');
+  }
+
+  const isId = (value) => typeof value === 'string' && value !== '';
+
+  const peekField = (value, name) => (isObject(value) ? peek(value, name) : undefined);
 
   exports.explainLease = function explainLease(params) {
-    const lease = peek(params, 'lease');
+    const lease = peekField(params, 'lease');
     const isTracked = isObject(lease);
-    const id = peek(isTracked ? lease : params, 'providerLeaseId');
-    const metadata = isTracked ? peek(lease, 'metadata') : peek(params, 'leaseMetadata');
-    const config = peek(params, 'config');
-    const key = peek(config, 'apiKey');
-    const secret = typeof key === 'string' && key.trim() !== '' ? key.trim() : undefined;
+    const id = peekField(isTracked ? lease : params, 'providerLeaseId');
+    const metadata = isTracked ? peekField(lease, 'metadata') : peekField(params, 'leaseMetadata');
+    const config = attempt(() => copyConfig(fields(params).config), undefined);
+    const keys = keysOf(config);
     const mismatches = [];
     const compare = (field, expected, actual, matches) => {
       if (matches) return;
-      mismatches.push({ field, expected: show(expected, secret), actual: show(actual, secret) });
+      mismatches.push({ field, expected: show(expected, keys), actual: show(actual, keys) });
     };
-    const isId = (value) => typeof value === 'string' && value !== '';
-    const provider = peek(metadata, 'provider');
+    const provider = peekField(metadata, 'provider');
     compare('providerLeaseId', 'a non-empty string', id, isId(id));
     compare('provider', 'createos', provider, provider === 'createos');
     for (const field of ['companyId', 'environmentId']) {
-      const expected = peek(params, field);
-      const actual = peek(metadata, field);
+      const expected = peekField(params, field);
+      const actual = peekField(metadata, field);
       compare(field, expected, actual, isId(expected) && expected === actual);
     }
     const explained = { usable: false, mismatches };
     try {
+      if (config === undefined) throw new TypeError('config cannot be read');
       const entry = readConfig(config);
       const [origin] = native.describe(entry.parsed);
-      const actual = peek(metadata, 'apiUrl');
+      const actual = peekField(metadata, 'apiUrl');
       compare('apiUrl', origin, actual, actual === origin);
       coreOf(entry);
       explained.usable = mismatches.length === 0;
     } catch (error) {
-      explained.config =
-        error instanceof shared.CreateosError
-          ? error.message
-          : 'The configuration could not be read.';
+      const isOurs = error instanceof shared.CreateosError;
+      explained.config = isOurs ? error.message : 'The configuration could not be read.';
     }
     return explained;
   };

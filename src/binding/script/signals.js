@@ -1,0 +1,81 @@
+// Callers' AbortSignals (specification, sections 4 and 6).
+(function signals(native, shared) {
+  'use strict';
+
+  /** Whether the value behaves as an AbortSignal, of whichever realm. */
+  const isSignal = (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    typeof value.aborted === 'boolean' &&
+    typeof value.addEventListener === 'function' &&
+    typeof value.removeEventListener === 'function';
+
+  /** What waits for each signal. One listener serves all: Node warns of a signal with eleven. */
+  const waiting = new WeakMap();
+
+  /**
+   * Has `callback` called when the signal is aborted, until the function that comes back is called.
+   * A signal that nothing waits for any more has no listener left.
+   */
+  function onAbort(signal, callback) {
+    let callbacks = waiting.get(signal);
+    if (callbacks === undefined) {
+      callbacks = new Set();
+      const all = callbacks;
+      const listener = () => {
+        waiting.delete(signal);
+        for (const each of all) each();
+      };
+      signal.addEventListener('abort', listener, { once: true });
+      all.listener = listener;
+      waiting.set(signal, all);
+    }
+    // A callback may be given twice, by two calls.
+    const entry = () => callback();
+    const set = callbacks;
+    set.add(entry);
+    return () => {
+      if (!set.delete(entry) || set.size > 0 || waiting.get(signal) !== set) return;
+      waiting.delete(signal);
+      signal.removeEventListener('abort', set.listener);
+    };
+  }
+
+  /** Ties a native operation to a caller's signal until `untie` is called. */
+  function tie(signal, callback) {
+    if (signal === undefined || signal === null) return { cancel: undefined, untie() {} };
+    if (!isSignal(signal)) throw new TypeError('signal must be an AbortSignal.');
+    if (signal.aborted) throw signal.reason;
+    const cancel = native.createCancel();
+    const untie = onAbort(signal, () => {
+      native.cancel(cancel);
+      callback?.();
+    });
+    return { cancel, untie };
+  }
+
+  /** A native failure as the caller sees it: an abort is the signal's own reason. */
+  const toReason = (error, signal) => (error === shared.ABORTED ? signal?.reason : error);
+
+  /** Runs one native operation, which the signal ends. */
+  async function bounded(signal, start) {
+    const { cancel, untie } = tie(signal);
+    try {
+      return await start(cancel);
+    } catch (error) {
+      throw toReason(error, signal);
+    } finally {
+      untie();
+    }
+  }
+
+  /** The reason that the platform gives an abort without one. */
+  function defaultReason() {
+    const controller = new AbortController();
+    controller.abort();
+    return controller.signal.reason;
+  }
+
+  Object.assign(shared, { bounded, defaultReason, isSignal, onAbort, tie, toReason });
+})
+//# sourceURL=createos-lease/signals.js

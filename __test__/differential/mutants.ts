@@ -167,7 +167,7 @@ export const MUTANTS: Mutant[] = [
   inLease("every failure counts as gone", "if (!isStatus(error, 404)) throw error;", ""),
   inLease("a shutdown aborts nothing", "abortAll(scopes);\n    await Promise", "await Promise"),
   inLease("a shutdown waits for no call", "await Promise.all(waits);", ""),
-  inLease("a shutdown waits for no release", "while (this.#releases.size > 0) await", "if (false) await"),
+  inLease("a shutdown waits for no release", "await Promise.all(releases);", ""),
   inLease("a shutdown stops releases", "if (lease === null) return;", 'if (lease === null || this.#shutDown) return;'),
   inLease("closing is not told", 'if (found?.closing || this.', "if (this."),
   inLease("the unconfirmed mark is not told", "resolveApiKey(config), id));", "resolveApiKey(config), id)).replace('unconfirmed', 'open') as LeaseState;"),

@@ -138,10 +138,11 @@ export class ReferenceDriver {
     this.#shutDown = true;
     const scopes = [...this.#scopes.values()];
     const waits = scopes.map(waitForCalls);
+    const releases = [...this.#releases];
     abortAll(scopes);
     await Promise.all(waits);
-    // A release that begins while others are waited for is in flight as well.
-    while (this.#releases.size > 0) await Promise.all(this.#releases);
+    // Those in flight now: ones that begin later are not waited for, so that this ends.
+    await Promise.all(releases);
   }
 
   leaseState(params: { companyId: unknown; environmentId: unknown; config?: unknown }, id: unknown): LeaseState {

@@ -1,5 +1,6 @@
 //! What takes longer than a tick: release, shutdown, acquire (specification, sections 5 and 8).
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::client::Core;
@@ -11,11 +12,14 @@ use super::track::scope;
 use crate::error::{ConfigFault, ConfigField, Failure};
 use crate::lease::acquire::{Plan, Wishes, acquire as acquire_lease};
 use crate::lease::release::{Ending, Release};
-use crate::registry::{CallId, Drain};
+use crate::registry::CallId;
 
 /// Something that is begun in one call from a script and carried out by a second, between which the
 /// script aborts calls. Dropped unused, it is taken back.
 struct Begun<T>(Mutex<Option<T>>);
+
+/// The end of everything that a shutdown waits for.
+type Ended = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<T> Begun<T> {
     fn new(begun: T) -> Arc<Self> {
@@ -73,21 +77,24 @@ pub fn finish_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 
 /// `beginShutdown(driver) -> [begun, slots]`: no call begins from here on.
 pub fn begin_shutdown<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let (calls, drain) = js.held::<Driver>(arguments[0])?.registry.shut_down();
-    js.array([js.external(Begun::new(drain)), slots(js, &calls)])
+    let registry = &js.held::<Driver>(arguments[0])?.registry;
+    let idle = registry.idle();
+    let (calls, drain) = registry.shut_down();
+    let ended: Ended = Box::pin(async move {
+        drain.wait().await;
+        idle.await;
+    });
+    js.array([js.external(Begun::new(ended)), slots(js, &calls)])
 }
 
-/// `finishShutdown(begun, driver) -> Promise<undefined>`: when the calls have settled, or their
-/// scopes' bounds have passed, and no release or acquisition is under way.
+/// `finishShutdown(begun) -> Promise<undefined>`: when the calls have settled, or their scopes'
+/// bounds have passed, and the releases and acquisitions that were under way have ended.
 pub fn finish_shutdown<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [begun, driver, ..] = arguments;
-    let Some(drain) = js.held::<Begun<Drain>>(begun)?.take() else {
+    let Some(ended) = js.held::<Begun<Ended>>(arguments[0])?.take() else {
         return js.undefined();
     };
-    let registry = js.held::<Driver>(driver)?.registry.clone();
     let run = async move {
-        drain.wait().await;
-        registry.idle().await;
+        ended.await;
         Ok(())
     };
     promise(js, Survival::EndsWithIt, run, |js, ()| js.undefined())

@@ -24,12 +24,14 @@ pub struct Closing {
     registry: Registry,
     scope: ScopeKey,
     every_account: bool,
+    number: u64,
 }
 
 /// An acquisition under way.
 #[derive(Debug)]
 pub struct Acquiring {
     registry: Registry,
+    number: u64,
 }
 
 /// The calls that a release or a shutdown has to wait for.
@@ -64,7 +66,7 @@ impl Registry {
             let entry = state.scope(scope);
             entry.marks = entry.marks.after(Event::Close).unwrap_or(entry.marks);
         }
-        state.busy += 1;
+        let number = state.occupy();
         let State { leases, calls, .. } = &mut *state;
         let lease = leases.get_mut(&scope.lease).into_iter();
         let covered = lease
@@ -76,6 +78,7 @@ impl Registry {
             registry: self.clone(),
             scope: scope.clone(),
             every_account,
+            number,
         };
         Ok((closing, running, drain))
     }
@@ -100,21 +103,37 @@ impl Registry {
         if state.shut_down {
             return Err(Failure::Closing);
         }
-        state.busy += 1;
         Ok(Acquiring {
+            number: state.occupy(),
             registry: self.clone(),
         })
     }
 
-    /// Waits until no release or acquisition is under way. Each is bounded by its own requests.
-    pub async fn idle(&self) {
-        loop {
-            let idle = self.shared.idle.notified();
-            if self.lock().busy == 0 {
-                return;
+    /// Waits until the releases and acquisitions that are under way now have ended. Each is bounded
+    /// by its own requests; later ones are not waited for, so this ends whatever else begins.
+    pub fn idle(&self) -> impl Future<Output = ()> + Send + use<> {
+        let registry = self.clone();
+        let later = self.lock().next_busy;
+        async move {
+            loop {
+                let idle = registry.shared.idle.notified();
+                let first = registry.lock().busy.first().copied();
+                if first.is_none_or(|first| first >= later) {
+                    return;
+                }
+                idle.await;
             }
-            idle.await;
         }
+    }
+}
+
+impl State {
+    /// The number of a release or an acquisition that begins.
+    fn occupy(&mut self) -> u64 {
+        let number = self.next_busy;
+        self.next_busy += 1;
+        self.busy.insert(number);
+        number
     }
 }
 
@@ -133,7 +152,7 @@ impl Closing {
 impl Drop for Closing {
     fn drop(&mut self) {
         let mut state = self.registry.lock();
-        state.busy -= 1;
+        state.busy.remove(&self.number);
         if self.every_account {
             if let Some(lease) = state.leases.get_mut(&self.scope.lease) {
                 lease.destroying = lease.destroying.saturating_sub(1);
@@ -150,7 +169,7 @@ impl Drop for Closing {
 
 impl Drop for Acquiring {
     fn drop(&mut self) {
-        self.registry.lock().busy -= 1;
+        self.registry.lock().busy.remove(&self.number);
         self.registry.shared.idle.notify_waiters();
     }
 }

@@ -25,7 +25,7 @@ pub use drain::{Closing, Drain};
 pub use marks::{Event, Marks};
 pub use timer::OnDeadline;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -92,7 +92,9 @@ struct State {
     deadlines: Deadlines,
     next: u64,
     /// Releases and acquisitions under way: what shutdown waits for besides the calls.
-    busy: u32,
+    busy: BTreeSet<u64>,
+    /// The number of the next of them.
+    next_busy: u64,
     shut_down: bool,
     timer_runs: bool,
 }

@@ -155,7 +155,7 @@
     const state = stateOf(driver);
     const [begun, slots] = native.beginShutdown(state.handle);
     abortAll(slots);
-    await native.finishShutdown(begun, state.handle);
+    await native.finishShutdown(begun);
   }
 
   function leaseState(driver, params, providerLeaseId) {

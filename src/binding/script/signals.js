@@ -23,6 +23,8 @@
       callbacks = new Set();
       const all = callbacks;
       const listener = () => {
+        // A signal that is not the platform's may not know of `once`.
+        signal.removeEventListener('abort', listener);
         waiting.delete(signal);
         for (const each of all) each();
       };

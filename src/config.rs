@@ -66,9 +66,8 @@ impl<T> Raw<T> {
 #[derive(Clone, PartialEq, Default)]
 pub struct RawConfig {
     pub api_url: Raw<Text>,
-    /// What the platform's `new URL` made of the trimmed `api_url`: `Some(None)` when it threw, `None`
-    /// when it was not asked.
-    pub location: Option<Option<Location>>,
+    /// What a URL parser made of the trimmed `api_url`.
+    pub location: Reading,
     pub shape: Raw<Text>,
     pub timeout_ms: Raw<f64>,
     pub reuse_lease: Raw<bool>,
@@ -186,6 +185,16 @@ fn text(raw: Raw<Text>, field: ConfigField) -> Result<Option<Text>, Failure> {
     Ok(Some(trimmed))
 }
 
+/// Who reads the API URL.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum Reading {
+    /// This engine.
+    #[default]
+    Here,
+    /// The platform's own `new URL`, whose word holds where it was asked: `None` when it threw.
+    Platform(Option<Location>),
+}
+
 /// What a URL parser made of the API URL: its parts as the platform's `URL` names them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
@@ -228,16 +237,14 @@ impl Location {
     }
 }
 
-/// Rows 2 to 4: the origin. `platform` is what the platform's own parser made of the text, if it was
-/// asked: then its word holds.
-fn parse_api_url(
-    given: Option<Text>,
-    platform: Option<Option<Location>>,
-) -> Result<String, Failure> {
+/// Rows 2 to 4: the origin.
+fn parse_api_url(given: Option<Text>, reading: Reading) -> Result<String, Failure> {
     let given = given.ok_or(fault(ConfigField::ApiUrl, ConfigFault::UrlMissing))?;
-    let location = platform
-        .unwrap_or_else(|| Location::parse(&given))
-        .ok_or(fault(ConfigField::ApiUrl, ConfigFault::UrlInvalid))?;
+    let location = match reading {
+        Reading::Here => Location::parse(&given),
+        Reading::Platform(location) => location,
+    }
+    .ok_or(fault(ConfigField::ApiUrl, ConfigFault::UrlInvalid))?;
     if location.is_origin() {
         Ok(location.origin)
     } else {

@@ -76,6 +76,16 @@ impl fmt::Debug for Text {
 /// `JSON.stringify` prints them, so different texts never print alike.
 pub fn push_json(json: &mut String, units: &[u16]) {
     json.push('"');
+    // Nearly every text is plain: ids, names.
+    if units.iter().all(|unit| is_plain(*unit)) {
+        json.extend(
+            units
+                .iter()
+                .filter_map(|unit| char::from_u32(u32::from(*unit))),
+        );
+        json.push('"');
+        return;
+    }
     for unit in char::decode_utf16(units.iter().copied()) {
         match unit {
             Ok('"') => json.push_str("\\\""),
@@ -93,6 +103,11 @@ pub fn push_json(json: &mut String, units: &[u16]) {
         }
     }
     json.push('"');
+}
+
+/// Printable ASCII that JSON does not escape.
+const fn is_plain(unit: u16) -> bool {
+    matches!(unit, 0x20..=0x7e) && unit != b'"' as u16 && unit != b'\\' as u16
 }
 
 fn push_escape(json: &mut String, unit: u16) {

@@ -16,7 +16,7 @@ use crate::text::Text;
 pub struct Core {
     pub client: Client,
     /// The hash of its key, for scope keys.
-    pub account: Box<str>,
+    pub account: Arc<str>,
 }
 
 /// `createClient(parsed, environmentKey) -> External`: resolves the key.

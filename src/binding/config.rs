@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::node::{Arguments, Js, Kind, Outcome, Thrown, Value};
-use crate::config::{Config, DEFAULT_ORIGIN, Location, Raw, RawConfig};
+use crate::config::{Config, DEFAULT_ORIGIN, Location, Raw, RawConfig, Reading};
 use crate::text::Text;
 
 /// The adapters' root filesystems as they came; `None` for a value that is no string.
@@ -36,7 +36,7 @@ pub fn parse<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     ] = arguments;
     let config = Config::parse(RawConfig {
         api_url: text(js, url)?,
-        location: Some(to_location(js, location)?),
+        location: Reading::Platform(to_location(js, location)?),
         shape: text(js, shape)?,
         timeout_ms: number(js, timeout)?,
         reuse_lease: boolean(js, reuse)?,

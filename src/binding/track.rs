@@ -1,6 +1,8 @@
 //! The calls that a tracked call and a release make on JavaScript's thread (specification,
 //! sections 3 to 5).
 
+use std::sync::Arc;
+
 use super::client::Core;
 use super::config::Parsed;
 use super::driver::Driver;
@@ -97,22 +99,20 @@ pub fn begin<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let driver: &Driver = js.held(driver)?;
     let core: &Core = js.held(core)?;
     let scope = scope(js, core, company, environment, id)?;
-    driver.registry.admit(&scope)?;
     let configured = core.client.config().timeout_ms;
-    let timeout = match js.kind(timeout)? {
-        Kind::Nothing => configured,
-        Kind::Number => parse_timeout(js.to_number(timeout)?)?,
-        _ => return Err(Failure::TimeoutInvalid.into()),
+    let terms = terms(js, timeout, configured, work, [signal, aborted])?;
+    let timeout = match terms {
+        Terms::Timeout(timeout) => timeout,
+        // The scope is looked at before the rest, and refused first.
+        Terms::Invalid => {
+            driver.registry.admit(&scope)?;
+            return Err(Failure::TimeoutInvalid.into());
+        }
+        Terms::Refused(answer) => {
+            driver.registry.admit(&scope)?;
+            return js.number(answer);
+        }
     };
-    if js.kind(work)? != Kind::Function {
-        return js.number(WORK_IS_NO_FUNCTION);
-    }
-    if !js.to_boolean(signal)? {
-        return js.number(SIGNAL_IS_NONE);
-    }
-    if js.to_boolean(aborted)? {
-        return js.number(SIGNAL_IS_ABORTED);
-    }
     let slots = &js.house().slots;
     let slot = slots.borrow_mut().reserve();
     match driver
@@ -126,6 +126,43 @@ pub fn begin<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         }
     }
     js.integer(slot)
+}
+
+/// On what terms a call is to run.
+enum Terms {
+    /// For so many milliseconds.
+    Timeout(u32),
+    /// Its timeout is none.
+    Invalid,
+    /// `begin`'s answer, for a reason that JavaScript holds.
+    Refused(f64),
+}
+
+/// Checks 4 and 5, and the caller's signal.
+fn terms<'e>(
+    js: Js<'e>,
+    timeout: Value<'e>,
+    configured: u32,
+    work: Value<'e>,
+    [signal, aborted]: [Value<'e>; 2],
+) -> Result<Terms, Thrown> {
+    let timeout = match js.kind(timeout)? {
+        Kind::Nothing => Ok(configured),
+        Kind::Number => parse_timeout(js.to_number(timeout)?),
+        _ => Err(Failure::TimeoutInvalid),
+    };
+    let Ok(timeout) = timeout else {
+        return Ok(Terms::Invalid);
+    };
+    Ok(if js.kind(work)? != Kind::Function {
+        Terms::Refused(WORK_IS_NO_FUNCTION)
+    } else if !js.to_boolean(signal)? {
+        Terms::Refused(SIGNAL_IS_NONE)
+    } else if js.to_boolean(aborted)? {
+        Terms::Refused(SIGNAL_IS_ABORTED)
+    } else {
+        Terms::Timeout(timeout)
+    })
 }
 
 /// `end(slot, cleanupFailed)`: the call's work has settled.
@@ -150,7 +187,7 @@ pub fn scope<'e>(
     js.with_text(company, |company| {
         js.with_text(environment, |environment| {
             js.with_text(id, |id| {
-                ScopeKey::new(company, environment, origin, &core.account, id)
+                ScopeKey::new(company, environment, origin, Arc::clone(&core.account), id)
             })
         })
     })

@@ -1,6 +1,5 @@
 //! Closing scopes, and waiting until their calls have settled.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::timeout_at;
 
-use super::{Call, CallId, Event, Registry, Scope, State};
+use super::{Call, CallId, Event, Map, Registry, Scope, State};
 use crate::clock::{Instant, millis, now};
 use crate::error::Failure;
 use crate::scope::ScopeKey;
@@ -190,7 +189,7 @@ impl Drain {
 /// waited for at most twice the longest timeout configured for one of its calls, and five seconds.
 fn drain<'a>(
     scopes: impl Iterator<Item = &'a mut Scope>,
-    calls: &HashMap<CallId, Call>,
+    calls: &Map<CallId, Call>,
 ) -> (Vec<CallId>, Drain) {
     let start = now();
     let mut running = Vec::new();

@@ -25,6 +25,7 @@ pub use drain::{Closing, Drain};
 pub use marks::{Event, Marks};
 pub use timer::OnDeadline;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,6 +37,9 @@ use crate::error::Failure;
 use crate::runtime;
 use crate::scope::{LeaseKey, ScopeKey};
 use deadlines::Deadlines;
+
+/// Keys come from callers: the hash is seeded, and quick.
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// One running call. Ordered as calls began, and unique within a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,8 +91,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    leases: HashMap<LeaseKey, Lease>,
-    calls: HashMap<CallId, Call>,
+    leases: Map<LeaseKey, Lease>,
+    calls: Map<CallId, Call>,
     deadlines: Deadlines,
     next: u64,
     /// Releases and acquisitions under way: what shutdown waits for besides the calls.
@@ -108,7 +112,7 @@ struct Lease {
 
 #[derive(Debug)]
 struct Scope {
-    account: Box<str>,
+    account: Arc<str>,
     marks: Marks,
     calls: Vec<CallId>,
     /// There when somebody waits for the last call to settle.
@@ -349,12 +353,7 @@ impl State {
 
     /// The scope's entry, made when there is none.
     fn scope(&mut self, key: &ScopeKey) -> &mut Scope {
-        if !self.leases.contains_key(&key.lease) {
-            self.leases.insert(key.lease.clone(), Lease::default());
-        }
-        let Some(lease) = self.leases.get_mut(&key.lease) else {
-            unreachable!("the lease's entry was made above")
-        };
+        let lease = self.leases.entry(key.lease.clone()).or_default();
         let place = lease
             .scopes
             .iter()
@@ -373,12 +372,13 @@ impl State {
 
     /// Drops what there is nothing to remember of (invariant 3).
     fn forget(&mut self, key: &LeaseKey) {
-        if let Some(lease) = self.leases.get_mut(key) {
+        if let Entry::Occupied(mut entry) = self.leases.entry(key.clone()) {
+            let lease = entry.get_mut();
             lease
                 .scopes
                 .retain(|scope| !scope.marks.is_default() || scope.drained.is_some());
             if lease.scopes.is_empty() && lease.destroying == 0 {
-                self.leases.remove(key);
+                entry.remove();
             }
         }
     }

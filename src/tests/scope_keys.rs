@@ -17,7 +17,7 @@ fn encode(text: &str) -> Vec<u16> {
 type Parts = (Vec<u16>, Vec<u16>, String, String, Vec<u16>);
 
 fn key((company, environment, origin, account, lease): &Parts) -> ScopeKey {
-    ScopeKey::new(company, environment, origin, account, lease)
+    ScopeKey::new(company, environment, origin, account.as_str(), lease)
 }
 
 /// Ids that try to look like the JSON around them, and any others.
@@ -56,7 +56,7 @@ fn a_key_prints_as_json_stringify_prints_the_list() {
         &encode("co\n"),
         &lone,
         ORIGIN,
-        &account,
+        account.as_str(),
         &encode("\u{1f600}\u{7f}"),
     );
     assert_eq!(

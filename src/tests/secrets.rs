@@ -68,7 +68,13 @@ fn a_secret_prints_as_three_stars_whatever_the_width() {
 fn a_registry_knows_the_account_by_its_hash_only() {
     let account = key(CANARY).expect("a key").account();
     let lease: Vec<u16> = "lease".encode_utf16().collect();
-    let scope = ScopeKey::new(&lease, &lease, "https://example.test", &account, &lease);
+    let scope = ScopeKey::new(
+        &lease,
+        &lease,
+        "https://example.test",
+        account.as_str(),
+        &lease,
+    );
     let registry = Registry::new();
     let (release, _) = Release::begin(&registry, &scope, Ending::Destroy).expect("it is open");
     for form in [

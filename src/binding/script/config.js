@@ -112,10 +112,10 @@
       rootfs,
       region,
       parsed,
+      origin: undefined,
       wantsEnvironmentKey: native.wantsEnvironmentKey(parsed),
       environmentKey: undefined,
       core: undefined,
-      description: undefined,
     };
     return simple ? remember(entry) : entry;
   }

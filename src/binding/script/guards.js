@@ -28,7 +28,7 @@
       recordedEnvironment,
       environmentId,
     );
-    return { mask, id, companyId, environmentId, provider, recordedCompany, recordedEnvironment };
+    return { mask, id, companyId, environmentId, entry: undefined };
   }
 
   /** Checks ownership whole, and gives the claim with its configuration. Throws the refusal. */
@@ -36,7 +36,12 @@
     const claim = readClaim(id, metadata, params);
     if (claim.mask !== 0) throw native.refuse(release, claim.mask);
     const entry = readConfig(params.config);
-    if (!native.isOrigin(entry.parsed, metadata.apiUrl)) throw native.refuse(release, 0);
+    const recorded = metadata.apiUrl;
+    // What was found right for this very configuration before is right again.
+    if (recorded !== entry.origin) {
+      if (!native.isOrigin(entry.parsed, recorded)) throw native.refuse(release, 0);
+      entry.origin = recorded;
+    }
     claim.entry = entry;
     return claim;
   }

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{Parsed, optional_text};
 use super::node::{Arguments, Js, Kind, Outcome, Thrown, Value};
-use super::promise::{Survival, promise};
+use super::promise::prepare;
 use crate::error::{Desired, Failure};
 use crate::http::{Bound, Client, CreateSandbox, Method, SandboxId};
 use crate::lease::acquire::unique_name;
@@ -47,7 +47,7 @@ pub fn cancel<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     js.undefined()
 }
 
-/// `json(core, cancel, method, path, body) -> Promise<string>`: the answer's data as JSON text.
+/// `json(core, cancel, method, path, body) -> prepared Promise<string>`: the answer's data as JSON text.
 pub fn json<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let [core, cancel, method, path, body, ..] = arguments;
     let client = &js.held::<Core>(core)?.client;
@@ -60,28 +60,24 @@ pub fn json<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         body,
         bound(js, client, cancel)?,
     );
-    promise(js, Survival::EndsWithIt, answer, |js, answer| {
-        js.string(answer.data())
-    })
+    prepare(js, answer, |js, answer| js.string(answer.data()))
 }
 
-/// `getSandbox(core, cancel, id) -> Promise<string>`: its status.
+/// `getSandbox(core, cancel, id) -> prepared Promise<string>`: its status.
 pub fn get_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let (client, bound, id) = sandbox_call(js, &arguments)?;
     let call = async move { client.get_sandbox(&id, bound).await };
-    promise(js, Survival::EndsWithIt, call, |js, sandbox| {
-        js.string(&sandbox.status)
-    })
+    prepare(js, call, |js, sandbox| js.string(&sandbox.status))
 }
 
-/// `destroySandbox(core, cancel, id) -> Promise<undefined>`.
+/// `destroySandbox(core, cancel, id) -> prepared Promise<undefined>`.
 pub fn destroy_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let (client, bound, id) = sandbox_call(js, &arguments)?;
     let call = async move { client.destroy_sandbox(&id, bound).await };
-    promise(js, Survival::EndsWithIt, call, |js, ()| js.undefined())
+    prepare(js, call, |js, ()| js.undefined())
 }
 
-/// `transition(core, cancel, id, running) -> Promise<undefined>`.
+/// `transition(core, cancel, id, running) -> prepared Promise<undefined>`.
 pub fn transition<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let (client, bound, id) = sandbox_call(js, &arguments)?;
     let running = js.to_boolean(arguments[3])?;
@@ -91,18 +87,18 @@ pub fn transition<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         Desired::Paused
     };
     let call = async move { client.transition(&id, desired, bound).await };
-    promise(js, Survival::EndsWithIt, call, |js, ()| js.undefined())
+    prepare(js, call, |js, ()| js.undefined())
 }
 
-/// `setEgress(core, cancel, id, rules) -> Promise<undefined>`.
+/// `setEgress(core, cancel, id, rules) -> prepared Promise<undefined>`.
 pub fn set_egress<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let (client, bound, id) = sandbox_call(js, &arguments)?;
     let rules = to_texts(js, arguments[3])?;
     let call = async move { client.set_egress(&id, &rules, bound).await };
-    promise(js, Survival::EndsWithIt, call, |js, ()| js.undefined())
+    prepare(js, call, |js, ()| js.undefined())
 }
 
-/// `upload(core, cancel, id, path, content) -> Promise<undefined>`.
+/// `upload(core, cancel, id, path, content) -> prepared Promise<undefined>`.
 pub fn upload<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let (client, bound, id) = sandbox_call(js, &arguments)?;
     let [_, _, _, path, content, ..] = arguments;
@@ -112,10 +108,10 @@ pub fn upload<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         _ => js.to_bytes(content)?.into(),
     };
     let call = async move { client.upload(&id, &path, content, bound).await };
-    promise(js, Survival::EndsWithIt, call, |js, ()| js.undefined())
+    prepare(js, call, |js, ()| js.undefined())
 }
 
-/// `createSandbox(core, cancel, rootfs, egress, autoPauseAfterSeconds) -> Promise<string>`: its id.
+/// `createSandbox(core, cancel, rootfs, egress, autoPauseAfterSeconds) -> prepared Promise<string>`: its id.
 pub fn create_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let [core, cancel, rootfs, egress, auto_pause, ..] = arguments;
     let client = js.held::<Core>(core)?.client.clone();
@@ -132,9 +128,7 @@ pub fn create_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         },
     };
     let call = async move { client.create_sandbox(&wanted, bound).await };
-    promise(js, Survival::EndsWithIt, call, |js, id| {
-        js.string(id.as_str())
-    })
+    prepare(js, call, |js, id| js.string(id.as_str()))
 }
 
 /// The first three arguments of a call about one sandbox.

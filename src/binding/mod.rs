@@ -40,6 +40,7 @@ const NATIVES: &[(&str, Native)] = &[
     ("clientKey", client::key),
     ("createCancel", client::create_cancel),
     ("cancel", client::cancel),
+    ("run", promise::run),
     ("request", transfer::request),
     ("readBody", transfer::read_body),
     ("dropBody", transfer::drop_body),

@@ -1,8 +1,9 @@
 //! The one way from a future to a Promise.
 
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::node::{Js, Outcome};
+use super::node::{Arguments, Js, Outcome};
 use crate::error::Failure;
 use crate::runtime;
 
@@ -50,4 +51,32 @@ where
         }));
     });
     Ok(promise)
+}
+
+/// A promise that has not been made yet: what it stands for has not begun.
+struct Prepared(Mutex<Option<Begin>>);
+
+type Begin = Box<dyn for<'e> FnOnce(Js<'e>) -> Outcome<'e> + Send>;
+
+/// Puts a future off until the script runs it with `run`, a microtask later: a request takes its
+/// place in the queue at the call, but an abort in the same tick still finds it unsent.
+pub fn prepare<'e, T, F, C>(js: Js<'e>, future: F, convert: C) -> Outcome<'e>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Failure>> + Send + 'static,
+    C: for<'a> FnOnce(Js<'a>, T) -> Outcome<'a> + Send + 'static,
+{
+    let begin: Begin = Box::new(move |js| promise(js, Survival::EndsWithIt, future, convert));
+    js.external(Arc::new(Prepared(Mutex::new(Some(begin)))))
+}
+
+/// `run(prepared) -> Promise`.
+pub fn run<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+    let prepared: &Prepared = js.held(arguments[0])?;
+    let begin = prepared
+        .0
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    begin.map_or_else(|| js.undefined(), |begin| begin(js))
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Core, bound};
 use super::node::{Arguments, Js, Kind, Outcome, Thrown, Value};
-use super::promise::{Survival, promise};
+use super::promise::{Survival, prepare, promise};
 use crate::error::Failure;
 use crate::http::{AnswerBody, Body, BodySender, Bound, Method, Request, StreamBroken};
 use crate::runtime;
@@ -44,7 +44,7 @@ struct Upload {
 /// How many pieces of a request's body may wait to be sent.
 const PIECES: usize = 4;
 
-/// `request(core, cancel, method, path, headers, body) -> Promise<[status, statusText, headers,
+/// `request(core, cancel, method, path, headers, body) -> prepared Promise<[status, statusText, headers,
 /// body]>`. Headers are flat arrays of names and values; the body is nothing, a string, bytes, or
 /// what `createUpload` gave.
 pub fn request<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
@@ -62,7 +62,7 @@ pub fn request<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     }
     let bound = bound(js, client, cancel)?;
     let answer = client.request(request, bound.clone());
-    promise(js, Survival::EndsWithIt, answer, move |js, answer| {
+    prepare(js, answer, move |js, answer| {
         let headers = answer.headers.iter().flat_map(|(name, value)| {
             let value: Vec<u16> = value.iter().copied().map(u16::from).collect();
             [js.string(name), js.text(&value)]

@@ -3,7 +3,7 @@
 (function client(native, shared, exports) {
   'use strict';
 
-  const { bounded, coreOf, describe, readConfig, readList, tie, toReason } = shared;
+  const { bounded, coreOf, describe, readConfig, readList, run, tie, toReason } = shared;
 
   /** Statuses whose Response the platform makes without a body. */
   const BODILESS = new Set([204, 205]);
@@ -188,7 +188,7 @@
         if (taken instanceof Promise) taken = await taken;
         const { payload, type } = taken;
         if (type !== undefined && !sent.has('content-type')) sent.set('content-type', type);
-        const answer = native.request(
+        const prepared = native.request(
           this.#core,
           tied.cancel,
           String(method).toUpperCase(),
@@ -197,7 +197,7 @@
           payload,
         );
         stop.start?.();
-        const [status, statusText, received, nativeBody] = await answer;
+        const [status, statusText, received, nativeBody] = await run(prepared);
         const source = new BodySource(nativeBody, signal, untie);
         const stream = new ReadableStream(source, { highWaterMark: 0 });
         // Weakly, so that a signal that lives long does not keep every answer it was given for.

@@ -59,11 +59,17 @@
   /** A native failure as the caller sees it: an abort is the signal's own reason. */
   const toReason = (error, signal) => (error === shared.ABORTED ? signal?.reason : error);
 
+  /** Runs what native code has prepared, a microtask later: an abort in this tick comes first. */
+  async function run(prepared) {
+    await undefined;
+    return native.run(prepared);
+  }
+
   /** Runs one native operation, which the signal ends. */
-  async function bounded(signal, start) {
+  async function bounded(signal, prepare) {
     const { cancel, untie } = tie(signal);
     try {
-      return await start(cancel);
+      return await run(prepare(cancel));
     } catch (error) {
       throw toReason(error, signal);
     } finally {
@@ -78,6 +84,6 @@
     return controller.signal.reason;
   }
 
-  Object.assign(shared, { bounded, defaultReason, isSignal, onAbort, tie, toReason });
+  Object.assign(shared, { bounded, defaultReason, isSignal, onAbort, run, tie, toReason });
 })
 //# sourceURL=createos-lease/signals.js

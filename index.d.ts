@@ -4,7 +4,8 @@
  * A *lease* is one sandbox handed to one company and environment. `track` runs work under a lease;
  * `release` stops that work, waits until it has cleaned up, and gives the sandbox back.
  *
- * "Section n" in these comments means the package's specification.
+ * "Section n" in these comments means the behaviour specification that the package implements; the
+ * same sections, as plain TypeScript, are the repository's `__test__/reference/`.
  */
 
 /**
@@ -28,7 +29,7 @@ export interface OwnerParams {
   /** The environment it calls for; a non-empty string. */
   environmentId: string;
   /** The environment's configuration as stored, unparsed: see {@link CreateosConfigInput}. */
-  config: Loose<Record<string, unknown>>;
+  config: Loose<Record<string, unknown> | CreateosConfigInput | CreateosConfig>;
 }
 
 /** Parameters of {@link track}. Further fields are ignored. */
@@ -147,13 +148,15 @@ export interface TrackOptions {
 export type Work<T> = (client: CreateosClient, signal: AbortSignal) => T | PromiseLike<T>;
 
 /**
- * Runs `work` under a lease (section 4). It is called before `track` returns, and what it returns or
- * throws settles the promise: the same value, or the same reason.
+ * Runs `work` under a lease (section 4). When all checks hold it is called before `track` returns, and
+ * what it returns or throws settles the promise: the same value, or the same reason. An abort only
+ * tells `work`: the promise never settles before `work` does, so pass the signal on.
  *
  * @param options A timeout in milliseconds, or {@link TrackOptions}.
  * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`,
  * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_LEASE_CLOSING`, `ERR_CREATEOS_TIMEOUT_INVALID`, in the order
- * of the checks; a TypeError for a `work` or `signal` that is none.
+ * of the checks; a TypeError for a `work` or `signal` that is none. A signal that is aborted already
+ * rejects with its reason, and `work` is not called.
  */
 export function track<T>(
   params: TrackParams,
@@ -162,13 +165,14 @@ export function track<T>(
 ): Promise<Awaited<T>>;
 
 /**
- * Gives a lease back (section 5): aborts its calls, waits until each has settled, bounded by twice
- * their longest configured timeout and 5 s, then destroys the sandbox, or pauses it when the
+ * Gives a lease back (section 5): aborts its calls, waits until each has settled, bounded by twice the
+ * longest `config.timeoutMs` among them and 5 s, then destroys the sandbox, or pauses it when the
  * configuration reuses leases and `destroy` is not true.
  *
  * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`,
  * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_RELEASE_IN_PROGRESS`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`,
- * and what the provider's requests fail with. A failed release may be tried again.
+ * and what the provider's requests fail with; a DOMException `TimeoutError` when they take longer than
+ * `config.timeoutMs`. A failed release may be tried again.
  */
 export function release(params: ReleaseParams, destroy?: Loose<boolean>): Promise<void>;
 
@@ -238,9 +242,9 @@ export interface Sandbox {
 export interface RequestOptions {
   /** Default `GET`. */
   method?: string | undefined;
-  headers?: HeadersInit | undefined;
+  headers?: RequestInit["headers"];
   /** Whatever fetch takes, streams included. A POST without one sends `{}`. */
-  body?: BodyInit | AsyncIterable<Uint8Array> | null | undefined;
+  body?: RequestInit["body"] | AsyncIterable<Uint8Array>;
   /** Bounds the request, body included. Default: the configured timeout does. */
   signal?: AbortSignal | null | undefined;
   /** Accepted, as fetch wants it for streams. */
@@ -273,13 +277,16 @@ export class CreateosClient {
   get apiKey(): string;
   /** Sends a request. The Response's body fails with a TypeError when the connection breaks. */
   request(path: string, init?: RequestOptions): Promise<Response>;
-  /** Sends a request and gives the answer's `data`. `body` is sent as JSON. */
-  json(
+  /**
+   * Sends a request and gives the answer's `data`, an object. `body` is sent as JSON. `T` is what the
+   * caller takes the data for; nothing checks its fields.
+   */
+  json<T extends object = Record<string, unknown>>(
     path: string,
     method?: string,
     body?: unknown,
     signal?: AbortSignal | null,
-  ): Promise<Record<string, unknown>>;
+  ): Promise<T>;
   getSandbox(id: string, signal?: AbortSignal | null): Promise<Sandbox>;
   /** Creates a sandbox of the configured shape and region, under a name of its own. */
   createSandbox(signal?: AbortSignal | null, options?: CreateSandboxOptions): Promise<{ id: string }>;
@@ -329,6 +336,12 @@ export class CreateosError extends Error {
   readonly mismatches?: LeaseField[];
   /** With `ERR_CREATEOS_CONFIG`: the field at fault. */
   readonly field?: string;
+  /** With `ERR_CREATEOS_API`: the HTTP status. */
+  readonly status?: number;
+  /** With `ERR_CREATEOS_API`: what the request was for, in a word or two. */
+  readonly operation?: string | undefined;
+  /** With `ERR_CREATEOS_CLEANUP_UNCONFIRMED`: the sandbox that an acquisition could not remove. */
+  readonly sandboxId?: string;
 }
 
 /** The provider answered with a failure. Its body is never kept: it may echo keys or input. */
@@ -401,5 +414,9 @@ export interface LeaseExplanation {
   config?: string;
 }
 
-/** Explains what {@link track} or {@link release} makes of the same parameters. Never throws. */
+/**
+ * Explains whose lease it is and whether the configuration can be used, all fields at once; whether a
+ * lease of one's own is closing or unconfirmed tells {@link leaseState}. Takes the parameters of
+ * {@link track} or of {@link release}. Never throws.
+ */
 export function explainLease(params: unknown): LeaseExplanation;

@@ -24,7 +24,6 @@ const owner = {
 };
 
 const driver = new LeaseDriver();
-const client = new CreateosClient(owner.config);
 const timeline = new Timeline(isReal ? 'the real provider' : 'the loopback provider');
 /** @type {import('../../index.js').AcquiredLease | undefined} */
 let lease;
@@ -108,7 +107,7 @@ async function releaseWhileRunning(params, claim) {
   timeline.tell('release', 'the lease is given back while that runs');
   await driver.release(claim);
   order.push('pause');
-  const { status } = await client.getSandbox(id);
+  const { status } = await new CreateosClient(owner.config).getSandbox(id);
   timeline.check(status === 'paused', 'pause', `the sandbox is ${status}`);
   timeline.check((await outcome)?.name === 'AbortError', 'track', 'the call rejected with the abort');
   const inOrder = order.join(', ') === 'abort, clean-up, pause';
@@ -122,7 +121,7 @@ async function releaseWhileRunning(params, claim) {
  */
 async function isGone(id) {
   try {
-    const { status } = await client.getSandbox(id);
+    const { status } = await new CreateosClient(owner.config).getSandbox(id);
     return status === 'destroying' || status === 'destroyed';
   } catch (error) {
     if (error instanceof CreateosApiError && error.status === 404) return true;
@@ -137,7 +136,7 @@ async function isGone(id) {
  */
 async function leaveNothing(id) {
   try {
-    await client.destroySandbox(id);
+    await new CreateosClient(owner.config).destroySandbox(id);
   } catch (error) {
     timeline.failed(new Error(`Sandbox ${id} could not be removed.`, { cause: error }));
   }

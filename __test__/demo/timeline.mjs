@@ -44,7 +44,8 @@ export class Timeline {
   /** @param {unknown} error */
   failed(error) {
     this.#isSound = false;
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+    const text = error instanceof Error ? `${error.name}: ${error.message}${code}` : String(error);
     this.#line('✗', 31, 'failed', text);
   }
 

@@ -179,7 +179,6 @@ describe("a signal that only looks like one", () => {
     expect(listening.size).toBe(0);
   });
 
-  // Differs from the specification today: the refused call stays registered, and the lease waits for it for ever.
   test("one that takes no listener refuses the call, which then is nowhere", async () => {
     const own = new Error("no listeners");
     const signal = Object.create(AbortSignal.abort(), {

@@ -136,7 +136,6 @@ describe("a reason that throws while it is looked at still comes back as it is, 
       Object.assign(new AggregateError([]), { errors: Object.assign([], { [Symbol.iterator]: raise }) }),
     ],
   ];
-  // Differs from the specification today: what the trap throws takes the place of the reason.
   test.each(hostile)("%s", async (_name, reason) => expect(await stateAfter(reason)).toBe("open"));
 });
 

@@ -197,7 +197,6 @@ describe("each property is read once", () => {
     expect(fields.filter(([, count]) => count > 1)).toEqual([]);
   };
   test.each(pure)("by %s", (_name, ask) => once(ask));
-  // Differs from the specification today: the key is read twice, once to mask it.
   test("by explainLease", () => once((params) => lease.explainLease(params)));
 
   test("by parseConfig, with values that change between two reads", () => {

@@ -227,7 +227,6 @@ describe("guards", () => {
     expect(isUsableCreateosLease(params.lease)).toBe(name !== "provider");
   });
 
-  // Differs from the specification today: whether the revoked proxy is an array is asked, which throws.
   test.each(names)("explain it, too: %s", (name) => {
     const { metadata } = leaseParams().lease;
     expect(explainLease(fieldsOf({ ...metadata, [name]: revoked })).mismatches).toMatchObject([{ field: name }]);
@@ -323,7 +322,6 @@ describe("explainLease", () => {
     expect(JSON.stringify(explainLease({ ...asId, companyId: `${key}!` }))).not.toContain(key);
   });
 
-  // Differs from the specification today: only the configuration's own key is masked.
   test("does not hold the environment's key either", () => {
     const key = "skp_environment_canary";
     const before = process.env.CREATEOS_API_KEY;

@@ -47,7 +47,6 @@ describe("a client", () => {
     expect(inspect(client, { getters: true, depth: Infinity })).not.toContain(CANARY);
   });
 
-  // Differs from the specification today: a data property that is not enumerable is printed with showHidden.
   test("its config shows no key to an inspect that shows hidden properties", () => {
     expect(everything(new lease.CreateosClient(config).config)).not.toContain(CANARY);
   });

@@ -139,7 +139,6 @@ describe("during an acquisition", () => {
     if (path !== "sandbox.create") await nothingAlive(provider);
   });
 
-  // Differs from the specification today: the rejection is an object of the package's inside.
   test("the rejection is the shutdown's own reason", async () => {
     const provider = await provide();
     const driver = looseDriver();

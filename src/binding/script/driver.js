@@ -30,7 +30,7 @@
   /** What each running call's deadline runs in, by its slot: its caller's asynchronous context. */
   const contexts = [];
 
-  /** Destroy events are nobody's business here, and waiting for them would cost a finalizer. */
+  /** Destroyed by hand when the call settles: leaving it to the collector would cost a finalizer. */
   const CONTEXT_OPTIONS = Object.freeze({ requireManualDestroy: true });
 
   let AsyncResource;
@@ -93,7 +93,8 @@
     if (slot < 0) throw refusal(slot, signal);
     const controller = new AbortController();
     controllers[slot] = controller;
-    contexts[slot] = new AsyncResource('CreateosLease', CONTEXT_OPTIONS);
+    const context = new AsyncResource('CreateosLease', CONTEXT_OPTIONS);
+    contexts[slot] = context;
     let untie;
     let cleanupFailed = false;
     try {
@@ -106,6 +107,7 @@
       controllers[slot] = undefined;
       contexts[slot] = undefined;
       native.end(slot, cleanupFailed);
+      context.emitDestroy();
       untie?.();
     }
   }

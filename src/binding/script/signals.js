@@ -10,6 +10,10 @@
     typeof value.addEventListener === 'function' &&
     typeof value.removeEventListener === 'function';
 
+  /** Takes a listener off. A signal that refuses has nothing to say about what it was given to. */
+  const forget = (signal, listener) =>
+    shared.attempt(() => signal.removeEventListener('abort', listener), undefined);
+
   /** What waits for each signal. One listener serves all: Node warns of a signal with eleven. */
   const waiting = new WeakMap();
 
@@ -24,7 +28,7 @@
       const all = callbacks;
       const listener = () => {
         // A signal that is not the platform's may not know of `once`.
-        signal.removeEventListener('abort', listener);
+        forget(signal, listener);
         waiting.delete(signal);
         for (const each of all) each();
       };
@@ -39,7 +43,7 @@
     return () => {
       if (!set.delete(entry) || set.size > 0 || waiting.get(signal) !== set) return;
       waiting.delete(signal);
-      signal.removeEventListener('abort', set.listener);
+      forget(signal, set.listener);
     };
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { acquire, acquireParams } from "./support/acquisitions.js";
 import { expectCreateosError, expectTimedOut } from "./support/errors.js";
 import { lease } from "./support/package.js";
-import { nothingAlive, provide, routesSince } from "./support/providers.js";
+import { makeSandbox, nothingAlive, provide, routesSince } from "./support/providers.js";
 import { rejection } from "./support/waiting.js";
 import type { Provider } from "./provider/index.mjs";
 
@@ -80,7 +80,7 @@ describe("a failure after the creation removes the sandbox, and is what surfaces
     expect(routesSince(provider, 0)).toEqual(["sandbox.create"]);
   });
 
-  test("a creation that answers with an id that none can have is not followed up", async () => {
+  test("a creation that answers with an id that none can have is found by its name", async () => {
     const provider = await provide();
     for (const id of ["../x", "", 7, null]) {
       const rule = provider.faults.add({ match: { path: "sandbox.create" }, effect: { type: "patch", set: { id } } });
@@ -90,7 +90,8 @@ describe("a failure after the creation removes the sandbox, and is what surfaces
       });
       rule.remove();
     }
-    expect(new Set(routesSince(provider, 0))).toEqual(new Set(["sandbox.create"]));
+    expect(new Set(routesSince(provider, 0))).toEqual(new Set(["sandbox.create", "sandbox.list", "sandbox.destroy"]));
+    await nothingAlive(provider);
   });
 
   test("the deadline: the removal has a fresh one", async () => {
@@ -146,5 +147,31 @@ describe("a removal that fails as well names the sandbox", () => {
     expect(reason).toMatchObject({ sandboxId: provider.sandboxes[0]?.id });
     rule.remove();
     await nothingAlive(provider);
+  });
+});
+
+describe("a creation whose answer is lost", () => {
+  test.each([
+    ["the connection breaks", { type: "lostReply" }],
+    ["a gateway answers for the provider", { type: "status", status: 502, when: "after" }],
+    ["the answer is no JSON", { type: "invalidJson" }],
+  ] as const)("%s: the sandbox is found by its name and removed, and the failure surfaces", async (_, effect) => {
+    const provider = await provide();
+    // Others of the same account are left alone.
+    await makeSandbox(provider);
+    provider.faults.add({ match: { path: "sandbox.create" }, times: 1, effect });
+    const failure = (await rejection(acquire(acquireParams(provider)))) as { code?: string };
+    expect(failure.code).toMatch(/^ERR_CREATEOS_(?:CONNECTION|API|RESPONSE)$/u);
+    const [other, lost, ...more] = provider.sandboxes;
+    expect(more).toEqual([]);
+    expect(other?.status).toBe("running");
+    await provider.waitForState(lost?.id ?? "", "destroyed");
+  });
+
+  test("a creation that the provider refused is not looked for", async () => {
+    const provider = await provide();
+    provider.faults.add({ match: { path: "sandbox.create" }, times: 1, effect: { type: "status", status: 402 } });
+    await rejection(acquire(acquireParams(provider)));
+    expect(provider.requests.map(({ route }) => route)).toEqual(["sandbox.create"]);
   });
 });

@@ -103,6 +103,29 @@ impl Failure {
         })
     }
 
+    /// Whether the provider may have done what it was asked for all the same.
+    pub fn may_have_been_done(&self) -> bool {
+        match self {
+            Self::Connection { sent } | Self::Aborted { sent } | Self::TimedOut { sent } => *sent,
+            Self::Api { status, .. } => *status >= 500,
+            Self::Response(_) | Self::BodyBroken => true,
+            Self::Mismatch { .. }
+            | Self::Closing
+            | Self::ReleaseInProgress
+            | Self::Unconfirmed
+            | Self::SetupUnconfirmed { .. }
+            | Self::ExpiryUnsupported
+            | Self::WorkspaceUnprepared
+            | Self::TimeoutInvalid
+            | Self::Config { .. }
+            | Self::ApiKeyMissing
+            | Self::ApiKeyNotForOrigin
+            | Self::State { .. }
+            | Self::NoRuntime
+            | Self::Internal => false,
+        }
+    }
+
     /// Whether it is HTTP 404: absent, or not ours. Read from the status, never from text.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Api { status: 404, .. })

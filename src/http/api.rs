@@ -20,6 +20,9 @@ use crate::text::{Text, push_json};
 /// The most of an upload's acknowledgement that is looked at, in bytes.
 const MAX_ACKNOWLEDGEMENT: usize = 64 * 1024;
 
+/// How many sandboxes a page of the list has: the most that the provider gives.
+const PAGE: u32 = 500;
+
 /// A sandbox, as far as anybody here needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
@@ -129,6 +132,35 @@ impl Client {
         SandboxId::parse(&id.and_then(string).unwrap_or_default())
     }
 
+    /// The sandbox of that name, unless it is gone or about to be: for one whose creation was never
+    /// answered.
+    pub async fn find_sandbox(
+        &self,
+        name: &str,
+        bound: Bound,
+    ) -> Result<Option<SandboxId>, Failure> {
+        let mut offset: u32 = 0;
+        loop {
+            let path = format!("/sandboxes?limit={PAGE}&offset={offset}");
+            let answer = self.json(Method::GET, path, None, bound.clone()).await?;
+            let [rows, pagination] = answer.fields(["data", "pagination"]);
+            let rows: Vec<&RawValue> = rows
+                .and_then(|rows| serde_json::from_str(rows.get()).ok())
+                .ok_or(Failure::Response(ResponseFault::Data))?;
+            if let Some(id) = rows.iter().find_map(|row| id_of_named(row, name)) {
+                return SandboxId::parse(&id).map(Some);
+            }
+            offset = offset.saturating_add(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+            let total = pagination
+                .and_then(|pagination| pick(pagination.get(), ["total"]))
+                .and_then(|[total]| number(total?));
+            // A page may be shorter than was asked for, so only its end or the total is the end.
+            if rows.is_empty() || total.is_some_and(|total| f64::from(offset) >= total) {
+                return Ok(None);
+            }
+        }
+    }
+
     /// Removes a sandbox. HTTP 404 is a success: it is gone.
     pub async fn destroy_sandbox(&self, id: &SandboxId, bound: Bound) -> Result<(), Failure> {
         let path = format!("/sandboxes/{id}");
@@ -216,6 +248,14 @@ impl Client {
         }
         read_json(answer).await.map(drop)
     }
+}
+
+/// The row's id, if it has that name and there is something to remove.
+fn id_of_named(row: &RawValue, name: &str) -> Option<String> {
+    let [id, found, status] = pick(row.get(), ["id", "name", "status"])?;
+    let status = status.and_then(string).unwrap_or_default();
+    let is_gone = matches!(status.as_str(), "destroying" | "destroyed" | "failed");
+    (found.and_then(string)? == name && !is_gone).then(|| id.and_then(string))?
 }
 
 fn read_exec(answer: &JsonAnswer) -> Option<ExecResult> {

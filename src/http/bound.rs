@@ -12,6 +12,8 @@ use crate::error::Failure;
 #[derive(Debug, Clone, Default)]
 pub struct Bound {
     cancels: Vec<CancellationToken>,
+    /// These count as long as the request has not left.
+    unsent: Vec<CancellationToken>,
     deadline: Option<Instant>,
 }
 
@@ -38,8 +40,8 @@ impl Bound {
     /// Ends at `deadline`.
     pub fn until(deadline: Instant) -> Self {
         Self {
-            cancels: Vec::new(),
             deadline: Some(deadline),
+            ..Self::default()
         }
     }
 
@@ -47,7 +49,7 @@ impl Bound {
     pub fn cancelled_by(token: CancellationToken) -> Self {
         Self {
             cancels: vec![token],
-            deadline: None,
+            ..Self::default()
         }
     }
 
@@ -56,6 +58,22 @@ impl Bound {
     pub fn and_cancelled_by(mut self, token: CancellationToken) -> Self {
         self.cancels.push(token);
         self
+    }
+
+    /// Also ends when `token` is cancelled before the request has left. After that its answer is
+    /// waited for: it tells what there is to be removed.
+    #[must_use]
+    pub fn and_cancelled_unsent_by(mut self, token: CancellationToken) -> Self {
+        self.unsent.push(token);
+        self
+    }
+
+    /// The bound of the time before a request leaves.
+    #[must_use]
+    pub fn while_unsent(&self) -> Self {
+        let mut bound = self.clone();
+        bound.cancels.append(&mut bound.unsent);
+        bound
     }
 
     /// Whether the deadline comes before `moment`.

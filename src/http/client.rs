@@ -136,11 +136,12 @@ impl Client {
     ) -> Result<Answer, Failure> {
         let mut ticket = first;
         let mut refusals = Refusals::default();
+        let unsent = bound.while_unsent();
         let mut refused = None;
         loop {
             // A request that was refused and is not sent again was answered with 429, which tells
             // its caller more than that it ended: nothing was done.
-            let slot = bound
+            let slot = unsent
                 .run(ticket.turn())
                 .await
                 .map_err(|ended| refused.clone().unwrap_or_else(|| ended.failure(false)))?;
@@ -165,7 +166,7 @@ impl Client {
             drop(response);
             let repeats = body.can_be_sent_again();
             let wait = refusals.next(stated);
-            self.wait_after(wait, repeats, &bound)
+            self.wait_after(wait, repeats, &unsent)
                 .await
                 .ok_or_else(|| failure.clone())?;
             refused = Some(failure);

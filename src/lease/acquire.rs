@@ -75,7 +75,8 @@ pub struct Acquired {
     pub marker: String,
 }
 
-/// Creates a sandbox and prepares it, within the configuration's timeout. A shutdown gives it up.
+/// Creates a sandbox and prepares it, within the configuration's timeout. A shutdown gives it up; a
+/// creation that is under way is waited for then, since only its answer tells what is to be removed.
 pub async fn acquire(
     registry: &Registry,
     client: &Client,
@@ -83,9 +84,8 @@ pub async fn acquire(
 ) -> Result<Acquired, Failure> {
     let config = client.config();
     let _acquiring = registry.acquiring()?;
-    let bound = client
-        .default_bound()
-        .and_cancelled_by(registry.ending().clone());
+    let ending = registry.ending();
+    let bound = client.default_bound();
     let request = CreateSandbox {
         name: unique_name(),
         shape: config.shape.clone(),
@@ -94,8 +94,13 @@ pub async fn acquire(
         egress: plan.egress,
         auto_pause_after_seconds: plan.auto_pause_after_seconds,
     };
-    let sandbox = client.create_sandbox(&request, bound.clone()).await?;
-    match prepare(client, &sandbox, bound).await {
+    let creating = bound.clone().and_cancelled_unsent_by(ending.clone());
+    let sandbox = match client.create_sandbox(&request, creating).await {
+        Ok(sandbox) => sandbox,
+        Err(failure) => return Err(remove_lost(client, &request.name, failure).await),
+    };
+    let preparing = bound.and_cancelled_by(ending.clone());
+    match prepare(client, &sandbox, preparing).await {
         Ok(marker) => Ok(Acquired { sandbox, marker }),
         Err(failure) => Err(remove(client, &sandbox, failure).await),
     }
@@ -124,6 +129,18 @@ async fn prepare(client: &Client, sandbox: &SandboxId, bound: Bound) -> Result<S
         .upload(sandbox, MARKER, marker.clone().into(), bound)
         .await?;
     Ok(marker)
+}
+
+/// A creation failed that the provider may have carried out all the same: looks for the sandbox by
+/// its name, and removes it. Where the provider shows none, or shows nothing, the failure surfaces.
+async fn remove_lost(client: &Client, name: &str, failure: Failure) -> Failure {
+    if !failure.may_have_been_done() {
+        return failure;
+    }
+    match client.find_sandbox(name, client.default_bound()).await {
+        Ok(Some(sandbox)) => remove(client, &sandbox, failure).await,
+        Ok(None) | Err(_) => failure,
+    }
 }
 
 /// Removes what could not be prepared. The first failure surfaces, unless the sandbox may still be

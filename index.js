@@ -2,10 +2,18 @@
 
 // The names are written out one by one so that `import { track } from "createos-lease"` finds them:
 // Node reads a CommonJS module's names from its text.
-const binding = require('./binding.js');
+const { version } = require('./package.json');
 
-// A deadline's abort runs in its caller's asynchronous context, which only Node can bring back.
-binding.useAsyncHooks(require('node:async_hooks'));
+// One for each JavaScript environment, however often and from wherever it is loaded: a release has to
+// see the calls that were tracked through a module that a test runner has dropped from its cache since.
+const LOADED = Symbol.for(`createos-lease@${version}`);
+if (globalThis[LOADED] === undefined) {
+  const loaded = require('./binding.js');
+  // A deadline's abort runs in its caller's asynchronous context, which only Node can bring back.
+  loaded.useNode(require('node:async_hooks'), require('node:events'));
+  Object.defineProperty(globalThis, LOADED, { value: loaded });
+}
+const binding = globalThis[LOADED];
 
 module.exports.track = binding.track;
 module.exports.release = binding.release;

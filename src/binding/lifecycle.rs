@@ -10,7 +10,7 @@ use super::node::{Arguments, Js, Kind, Outcome};
 use super::promise::{Survival, promise};
 use super::track::scope;
 use crate::error::{ConfigFault, ConfigField, Failure};
-use crate::lease::acquire::{Plan, Wishes, acquire as acquire_lease};
+use crate::lease::acquire::{Handover, Plan, Wishes, acquire as acquire_lease};
 use crate::lease::release::{Ending, Release};
 use crate::registry::CallId;
 
@@ -123,16 +123,24 @@ pub fn acquire<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let plan = Plan::new(client.config(), &wishes)?;
     let registry = js.held::<Driver>(driver)?.registry.clone();
     let planned = plan.clone();
-    let run = async move { acquire_lease(&registry, &client, planned).await };
-    promise(js, Survival::GoesOn, run, move |js, acquired| {
-        js.array([
+    // Refused in this tick, where the caller's frames are; what is begun later checks again.
+    drop(registry.acquiring()?);
+    let run = async move {
+        let acquired = acquire_lease(&registry, &client, planned).await?;
+        Ok(Handover::new(client, acquired))
+    };
+    promise(js, Survival::GoesOn, run, move |js, handover| {
+        let acquired = handover.acquired().ok_or(Failure::Internal)?;
+        let lease = js.array([
             js.string(acquired.sandbox.as_str()),
             js.string(&acquired.marker),
             js.optional_text(plan.rootfs.as_ref()),
             js.array(plan.egress.iter().map(|rule| js.text(rule.units()))),
             plan.auto_pause_after_seconds
                 .map_or_else(|| js.null(), |seconds| js.integer(seconds)),
-        ])
+        ])?;
+        handover.done();
+        Ok(lease)
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +16,8 @@ pub struct Bound {
     /// These count as long as the request has not left.
     unsent: Vec<CancellationToken>,
     deadline: Option<Instant>,
+    /// Counted from the moment the request leaves.
+    once_sent: Option<Duration>,
 }
 
 /// Which end came.
@@ -41,6 +44,15 @@ impl Bound {
     pub fn until(deadline: Instant) -> Self {
         Self {
             deadline: Some(deadline),
+            ..Self::default()
+        }
+    }
+
+    /// Ends so long after the request has left, however long it waits for its turn, which is bounded
+    /// by the pace itself: for what must be done, such as removing a sandbox that nobody knows of.
+    pub fn once_sent(timeout: Duration) -> Self {
+        Self {
+            once_sent: Some(timeout),
             ..Self::default()
         }
     }
@@ -73,6 +85,16 @@ impl Bound {
     pub fn while_unsent(&self) -> Self {
         let mut bound = self.clone();
         bound.cancels.append(&mut bound.unsent);
+        bound
+    }
+
+    /// The bound of the time after a request has left.
+    #[must_use]
+    pub fn departing(&self) -> Self {
+        let mut bound = self.clone();
+        if let Some(timeout) = bound.once_sent.take() {
+            bound.deadline = Some(now() + timeout);
+        }
         bound
     }
 

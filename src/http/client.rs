@@ -145,6 +145,7 @@ impl Client {
                 .run(ticket.turn())
                 .await
                 .map_err(|ended| refused.clone().unwrap_or_else(|| ended.failure(false)))?;
+            let bound = bound.departing();
             let Try {
                 payload,
                 departure,

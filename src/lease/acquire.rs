@@ -4,10 +4,12 @@
 
 use uuid::Uuid;
 
+use crate::clock::millis;
 use crate::config::{Config, unique_lines};
 use crate::error::{ConfigFault, ConfigField, Desired, Failure};
 use crate::http::{Bound, Client, CreateSandbox, SandboxId};
 use crate::registry::Registry;
+use crate::runtime;
 use crate::text::Text;
 
 /// Where a lease's files are in its sandbox.
@@ -137,17 +139,62 @@ async fn remove_lost(client: &Client, name: &str, failure: Failure) -> Failure {
     if !failure.may_have_been_done() {
         return failure;
     }
-    match client.find_sandbox(name, client.default_bound()).await {
+    match client
+        .find_sandbox(name, Bound::once_sent(millis(client.config().timeout_ms)))
+        .await
+    {
         Ok(Some(sandbox)) => remove(client, &sandbox, failure).await,
         Ok(None) | Err(_) => failure,
+    }
+}
+
+/// A sandbox that has been acquired and not yet been handed over. Dropped, it is removed: whoever asked
+/// for it is not there any more.
+#[derive(Debug)]
+pub struct Handover {
+    client: Client,
+    acquired: Option<Acquired>,
+}
+
+impl Handover {
+    /// What was acquired with this client.
+    pub fn new(client: Client, acquired: Acquired) -> Self {
+        Self {
+            client,
+            acquired: Some(acquired),
+        }
+    }
+
+    /// What is to be handed over.
+    pub fn acquired(&self) -> Option<&Acquired> {
+        self.acquired.as_ref()
+    }
+
+    /// It has been.
+    pub fn done(mut self) {
+        self.acquired = None;
+    }
+}
+
+impl Drop for Handover {
+    fn drop(&mut self) {
+        let Some((acquired, runtime)) = self.acquired.take().zip(runtime::handle()) else {
+            return;
+        };
+        let client = self.client.clone();
+        runtime.spawn(async move {
+            // Nobody is left to be told how it went.
+            let _ = remove(&client, &acquired.sandbox, Failure::Closing).await;
+        });
     }
 }
 
 /// Removes what could not be prepared. The first failure surfaces, unless the sandbox may still be
 /// there: then the error has to name it.
 async fn remove(client: &Client, sandbox: &SandboxId, failure: Failure) -> Failure {
+    let timeout = millis(client.config().timeout_ms);
     match client
-        .destroy_sandbox(sandbox, client.default_bound())
+        .destroy_sandbox(sandbox, Bound::once_sent(timeout))
         .await
     {
         Ok(()) => failure,

@@ -141,15 +141,47 @@
     }
   }
 
+  const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+
+  /** What an inspection of a client shows. */
+  class Shown {}
+  Object.defineProperty(Shown, 'name', { value: 'CreateosClient' });
+
+  /** The caller's headers. An illegal one is not repeated in the error: it may be a key. */
+  function toHeaders(headers) {
+    try {
+      return new Headers(headers ?? undefined);
+    } catch {
+      throw new TypeError('headers must be legal header names and values.');
+    }
+  }
+
+  /** Refuses what is neither nothing nor fits, by its name. */
+  function requireOption(name, value, fits, wanted) {
+    if (value === undefined || value === null || fits(value)) return value ?? null;
+    throw new TypeError(`${name} must be ${wanted}.`);
+  }
+
+  const isAutoPause = (value) => Number.isInteger(value) && value >= 60 && value <= 86_400;
+
+  const isText = (value) => typeof value === 'string';
+
+  /** A list of hosts and CIDRs. */
+  function requireRules(egress) {
+    const rules = readList(egress);
+    if (rules && rules.every(isText)) return rules;
+    throw new TypeError('egress must be an array of strings.');
+  }
+
   class CreateosClient {
     #entry;
     #core;
     #config;
 
-    constructor(config, entry) {
+    constructor(config, entry, core) {
       if (config === PARSED) {
         this.#entry = entry;
-        this.#core = entry.core;
+        this.#core = core;
       } else {
         this.#entry = readConfig(config);
         this.#core = coreOf(this.#entry);
@@ -163,6 +195,8 @@
         // An accessor, so that not even an inspection of hidden properties prints the key.
         const get = () => native.clientKey(core);
         Object.defineProperty(config, 'apiKey', { get, enumerable: false });
+        const shown = { ...config };
+        Object.defineProperty(config, INSPECT, { value: () => shown, enumerable: false });
         Object.freeze(config.rootfsByAdapter);
         Object.freeze(config.egressAllowlist);
         this.#config = Object.freeze(config);
@@ -174,6 +208,11 @@
       return native.clientKey(this.#core);
     }
 
+    /** Whatever an inspection asks for, hidden properties and getters too: no key. */
+    [INSPECT]() {
+      return new Shown();
+    }
+
     async request(path, init) {
       const { method = 'GET', headers, body, signal } = init ?? {};
       const stop = { start: undefined, now: undefined };
@@ -182,7 +221,7 @@
         let reading;
         const tied = tie(signal, () => reading?.deref()?.abort());
         untie = tied.untie;
-        const sent = new Headers(headers ?? undefined);
+        const sent = toHeaders(headers);
         let taken = toNativeBody(body, stop);
         // Awaited only where it must be: requests leave in the order of their calls.
         if (taken instanceof Promise) taken = await taken;
@@ -227,13 +266,17 @@
     }
 
     async createSandbox(signal, options) {
-      const { rootfs = null, egress = [], autoPauseAfterSeconds = null } = options ?? {};
-      const rules = readList(egress);
-      if (!rules || !rules.every((rule) => typeof rule === 'string')) {
-        throw new TypeError('egress must be an array of strings.');
-      }
+      const { rootfs, egress, autoPauseAfterSeconds } = options ?? {};
+      const image = requireOption('rootfs', rootfs, isText, 'a string');
+      const rules = requireRules(egress ?? []);
+      const seconds = requireOption(
+        'autoPauseAfterSeconds',
+        autoPauseAfterSeconds,
+        isAutoPause,
+        'an integer between 60 and 86400',
+      );
       const id = await bounded(signal, (cancel) =>
-        native.createSandbox(this.#core, cancel, rootfs, rules, autoPauseAfterSeconds),
+        native.createSandbox(this.#core, cancel, image, rules, seconds),
       );
       return { id };
     }
@@ -251,19 +294,16 @@
     }
 
     async setEgress(id, egress, signal) {
-      const rules = readList(egress);
-      if (!rules || !rules.every((rule) => typeof rule === 'string')) {
-        throw new TypeError('egress must be an array of strings.');
-      }
+      const rules = requireRules(egress);
       await bounded(signal, (cancel) => native.setEgress(this.#core, cancel, id, rules));
     }
 
     async upload(id, path, content, signal) {
-      const bytes =
-        content instanceof ArrayBuffer || ArrayBuffer.isView(content) ? toBytes(content) : content;
-      if (typeof bytes !== 'string' && !(bytes instanceof Uint8Array)) {
+      const isBytes = content instanceof ArrayBuffer || ArrayBuffer.isView(content);
+      if (!isBytes && typeof content !== 'string') {
         throw new TypeError('content must be a string or bytes.');
       }
+      const bytes = isBytes ? toBytes(content) : content;
       await bounded(signal, (cancel) =>
         native.upload(this.#core, cancel, id, String(path), bytes),
       );

@@ -36,11 +36,27 @@
   let AsyncResource;
 
   /** Called by the loader: only there can Node's own modules be required. */
-  exports.useAsyncHooks = function useAsyncHooks(hooks) {
+  exports.useNode = function useNode(hooks, events) {
     AsyncResource = hooks.AsyncResource;
+    // Since Node 20.5.
+    shared.addAbortListener = events.addAbortListener;
   };
 
   const NO_CLASSES = Object.freeze([]);
+
+  const { AbortController, DOMException } = globalThis;
+
+  /**
+   * Aborts one call. A work that has frozen or broken its own signal cannot be told, which is no
+   * reason to spare the others: whoever waits for it does so within its bound.
+   */
+  function abort(controller, reason) {
+    try {
+      controller.abort(reason);
+    } catch {
+      // Not even told of this: its own doing.
+    }
+  }
 
   /** Aborts calls in the order given. Listeners run at once, and may call anything. */
   function abortAll(slots) {
@@ -48,7 +64,7 @@
     // Taken before the first listener runs: it may settle a call, and its slot be used again.
     const aborted = slots.map((slot) => controllers[slot]);
     const reason = defaultReason();
-    for (const controller of aborted) controller.abort(reason);
+    for (const controller of aborted) abort(controller, reason);
   }
 
   /** Called by native code when a call's deadline has passed. */
@@ -56,7 +72,7 @@
     const controller = controllers[slot];
     if (controller === undefined) return;
     const reason = new DOMException('The operation was aborted due to timeout', 'TimeoutError');
-    contexts[slot].runInAsyncScope(controller.abort, controller, reason);
+    contexts[slot].runInAsyncScope(abort, undefined, controller, reason);
   };
 
   /** The timeout and the signal that a call was given besides the configuration's timeout. */
@@ -91,15 +107,16 @@
       signal !== undefined && signal.aborted === true,
     );
     if (slot < 0) throw refusal(slot, signal);
-    const controller = new AbortController();
-    controllers[slot] = controller;
-    const context = new AsyncResource('CreateosLease', CONTEXT_OPTIONS);
-    contexts[slot] = context;
+    let context;
     let untie;
     let cleanupFailed = false;
     try {
+      const controller = new AbortController();
+      controllers[slot] = controller;
+      context = new AsyncResource('CreateosLease', CONTEXT_OPTIONS);
+      contexts[slot] = context;
       if (signal !== undefined) untie = onAbort(signal, () => controller.abort(signal.reason));
-      return await work(new CreateosClient(PARSED, entry), controller.signal);
+      return await work(new CreateosClient(PARSED, entry, core), controller.signal);
     } catch (error) {
       cleanupFailed = meansCleanupFailed(error, state.cleanupErrors);
       throw error;
@@ -107,7 +124,7 @@
       controllers[slot] = undefined;
       contexts[slot] = undefined;
       native.end(slot, cleanupFailed);
-      context.emitDestroy();
+      context?.emitDestroy();
       untie?.();
     }
   }
@@ -234,7 +251,7 @@
     const { cleanupErrors } = fields(options);
     if (cleanupErrors === undefined || cleanupErrors === null) return NO_CLASSES;
     const classes = readList(cleanupErrors);
-    if (!classes || !classes.every((type) => typeof type === 'function')) {
+    if (!classes || !classes.every((type) => typeof type === 'function' && type.prototype)) {
       throw new TypeError('cleanupErrors must be an array of classes.');
     }
     return classes;

@@ -2,6 +2,8 @@
 (function errors(native, shared, exports) {
   'use strict';
 
+  const { DOMException } = globalThis;
+
   /** Every error of this package. */
   class CreateosError extends Error {
     constructor(message, code) {
@@ -77,6 +79,9 @@
   /** How many causes deep a cleanup error is looked for. */
   const DEEPEST = 8;
 
+  /** How long a prototype chain is followed; a proxy's need not end. */
+  const LONGEST_CHAIN = 100;
+
   /** What reading the property gives, or undefined where that throws. */
   function peek(object, name) {
     try {
@@ -86,25 +91,37 @@
     }
   }
 
-  /** Whether the value itself is a cleanup error: ours, a plugin's own, or one given by class. */
-  function isCleanupError(value, classes) {
-    if (peek(value, 'code') === 'ERR_CREATEOS_CLEANUP_UNCONFIRMED') return true;
-    for (const type of classes) if (value instanceof type) return true;
+  /** The prototypes of a value, nearest first. */
+  function prototypesOf(value) {
+    const prototypes = [];
     let prototype = Object.getPrototypeOf(value);
-    for (; prototype !== null; prototype = Object.getPrototypeOf(prototype)) {
-      if (prototype === CreateosCleanupError.prototype) return true;
-      const type = peek(prototype, 'constructor');
-      if (typeof type === 'function' && peek(type, 'name') === 'CreateosCleanupError') return true;
+    while (prototype !== null && prototypes.length < LONGEST_CHAIN) {
+      prototypes.push(prototype);
+      prototype = Object.getPrototypeOf(prototype);
     }
-    return false;
+    return prototypes;
   }
 
-  /** What an error was caused by: its cause, and the errors it gathers. */
-  function causesOf(value) {
+  /** Whether a class of that name is among the prototypes', of whichever realm. */
+  const isNamed = (prototypes, name) =>
+    prototypes.some((prototype) => {
+      const type = peek(prototype, 'constructor');
+      return typeof type === 'function' && peek(type, 'name') === name;
+    });
+
+  /** Whether the value itself is a cleanup error: ours, a plugin's own, or one given by class. */
+  const isCleanupError = (value, prototypes, classes) =>
+    peek(value, 'code') === 'ERR_CREATEOS_CLEANUP_UNCONFIRMED' ||
+    prototypes.includes(CreateosCleanupError.prototype) ||
+    classes.some((type) => prototypes.includes(peek(type, 'prototype'))) ||
+    isNamed(prototypes, 'CreateosCleanupError');
+
+  /** What an error was caused by: its cause, and the errors that an AggregateError gathers. */
+  function causesOf(value, prototypes) {
     const causes = [peek(value, 'cause')];
-    const errors = value instanceof AggregateError ? peek(value, 'errors') : undefined;
-    if (Array.isArray(errors)) causes.push(...errors);
-    return causes;
+    if (!isNamed(prototypes, 'AggregateError')) return causes;
+    const errors = peek(value, 'errors');
+    return Array.isArray(errors) ? causes.concat(errors) : causes;
   }
 
   /** What the function gives; `otherwise` where a proxy or an accessor throws on the way. */
@@ -130,8 +147,9 @@
         if ((typeof value !== 'object' && typeof value !== 'function') || value === null) continue;
         if (seen.has(value)) continue;
         seen.add(value);
-        if (attempt(() => isCleanupError(value, classes), false)) return true;
-        for (const cause of attempt(() => causesOf(value), [])) next.push(cause);
+        const prototypes = attempt(() => prototypesOf(value), []);
+        if (isCleanupError(value, prototypes, classes)) return true;
+        for (const cause of attempt(() => causesOf(value, prototypes), [])) next.push(cause);
       }
       level = next;
     }

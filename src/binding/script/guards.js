@@ -107,8 +107,17 @@
   /** Reads every field of a configuration once, into an object of our own. */
   function copyConfig(config) {
     const given = fields(config);
-    return Object.fromEntries(CONFIG_FIELDS.map((name) => [name, given[name]]));
+    const copy = { isUnreadable: config === UNREADABLE };
+    for (const name of CONFIG_FIELDS) {
+      const value = attempt(() => given[name], UNREADABLE);
+      if (value === UNREADABLE) copy.isUnreadable = true;
+      else copy[name] = value;
+    }
+    return copy;
   }
+
+  /** What reading a property gave that threw. */
+  const UNREADABLE = Symbol('unreadable');
 
   const CONFIG_FIELDS = [
     'apiUrl',
@@ -125,7 +134,7 @@
 
   /** The keys that may have strayed into a lease: they are not shown. */
   function keysOf(config) {
-    const keys = [config?.apiKey, process.env.CREATEOS_API_KEY];
+    const keys = [config.apiKey, process.env.CREATEOS_API_KEY];
     return keys
       .filter((key) => typeof key === 'string')
       .map((key) => key.trim())
@@ -141,7 +150,7 @@
     const isTracked = isObject(lease);
     const id = peekField(isTracked ? lease : params, 'providerLeaseId');
     const metadata = isTracked ? peekField(lease, 'metadata') : peekField(params, 'leaseMetadata');
-    const config = attempt(() => copyConfig(fields(params).config), undefined);
+    const config = copyConfig(attempt(() => fields(params).config, UNREADABLE));
     const keys = keysOf(config);
     const mismatches = [];
     const compare = (field, expected, actual, matches) => {
@@ -158,7 +167,7 @@
     }
     const explained = { usable: false, mismatches };
     try {
-      if (config === undefined) throw new TypeError('config cannot be read');
+      if (config.isUnreadable) throw new TypeError('config cannot be read');
       const entry = readConfig(config);
       const [origin] = native.describe(entry.parsed);
       const actual = peekField(metadata, 'apiUrl');

@@ -10,9 +10,20 @@
     typeof value.addEventListener === 'function' &&
     typeof value.removeEventListener === 'function';
 
-  /** Takes a listener off. A signal that refuses has nothing to say about what it was given to. */
-  const forget = (signal, listener) =>
-    shared.attempt(() => signal.removeEventListener('abort', listener), undefined);
+  const { AbortController } = globalThis;
+
+  /**
+   * Adds a listener, and gives the function that takes it off. Node's own way where there is one: no
+   * other listener can stop the event on its way to ours.
+   */
+  function listen(signal, listener) {
+    if (shared.addAbortListener !== undefined) {
+      const disposable = shared.addAbortListener(signal, listener);
+      return () => disposable[Symbol.dispose]();
+    }
+    signal.addEventListener('abort', listener, { once: true });
+    return () => signal.removeEventListener('abort', listener);
+  }
 
   /** What waits for each signal. One listener serves all: Node warns of a signal with eleven. */
   const waiting = new WeakMap();
@@ -28,12 +39,13 @@
       const all = callbacks;
       const listener = () => {
         // A signal that is not the platform's may not know of `once`.
-        forget(signal, listener);
+        all.forget();
         waiting.delete(signal);
         for (const each of all) each();
       };
-      signal.addEventListener('abort', listener, { once: true });
-      all.listener = listener;
+      const stop = listen(signal, listener);
+      // A signal that refuses to forget has nothing to say about what it was given to.
+      all.forget = () => shared.attempt(stop, undefined);
       waiting.set(signal, all);
     }
     // A callback may be given twice, by two calls.
@@ -43,7 +55,7 @@
     return () => {
       if (!set.delete(entry) || set.size > 0 || waiting.get(signal) !== set) return;
       waiting.delete(signal);
-      forget(signal, set.listener);
+      set.forget();
     };
   }
 

@@ -43,6 +43,9 @@ pub use {
 #[path = "../tests/http_bodies.rs"]
 mod http_bodies;
 #[cfg(test)]
+#[path = "../tests/http_bounds.rs"]
+mod http_bounds;
+#[cfg(test)]
 #[path = "../tests/http_cancellation.rs"]
 mod http_cancellation;
 #[cfg(test)]

@@ -1,0 +1,43 @@
+//! What ends a request before it leaves, and what after.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::now;
+use crate::http::Bound;
+use crate::http::bound::Ended;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_that_counts_from_the_departure_leaves_the_wait_before_it_alone() {
+    let bound = Bound::once_sent(SECOND);
+    assert_eq!(bound.while_unsent().run(sleep(HOUR)).await, Ok(()));
+    let start = now();
+    let departed = bound.departing();
+    assert_eq!(departed.run(sleep(HOUR)).await, Err(Ended::DeadlinePassed));
+    assert_eq!(now() - start, SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_departure_changes_no_deadline_that_was_fixed_before() {
+    let start = now();
+    let bound = Bound::until(start + SECOND);
+    sleep(SECOND / 2).await;
+    let departed = bound.departing();
+    assert_eq!(departed.run(sleep(HOUR)).await, Err(Ended::DeadlinePassed));
+    assert_eq!(now() - start, SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_that_counts_before_the_departure_ends_nothing_after_it() {
+    let token = CancellationToken::new();
+    let bound = Bound::until(now() + HOUR).and_cancelled_unsent_by(token.clone());
+    token.cancel();
+    let unsent = bound.while_unsent().run(sleep(SECOND)).await;
+    assert_eq!(unsent, Err(Ended::Cancelled));
+    assert_eq!(bound.departing().run(sleep(SECOND)).await, Ok(()));
+}

@@ -25,6 +25,18 @@ describe("a work that freezes its signal", () => {
     expect(driver.leaseState(leaseParams(), "sb-1")).toBe("open");
   });
 
+  test("is not told by its caller's signal, which reaches the caller's other calls", async () => {
+    const driver = looseDriver();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const [frozen, other] = [hold(driver, leaseParams(), { signal }), hold(driver, leaseParams(), { signal })];
+    Object.freeze(frozen.signal);
+    controller.abort("mine");
+    expect(other.signal.reason).toBe("mine");
+    for (const call of [frozen, other]) call.resolve();
+    await Promise.all([frozen.promise, other.promise]);
+  });
+
   test("is not told of its deadline, and the process goes on", async () => {
     const driver = looseDriver();
     const [frozen, next] = [hold(driver, leaseParams(), 1), hold(driver, leaseParams(), 2)];

@@ -16,6 +16,7 @@
     own,
     readConfig,
     readList,
+    requireIds,
     toReason,
   } = shared;
 
@@ -115,7 +116,7 @@
       controllers[slot] = controller;
       context = new AsyncResource('CreateosLease', CONTEXT_OPTIONS);
       contexts[slot] = context;
-      if (signal !== undefined) untie = onAbort(signal, () => controller.abort(signal.reason));
+      if (signal !== undefined) untie = onAbort(signal, () => abort(controller, signal.reason));
       return await work(new CreateosClient(PARSED, entry, core), controller.signal);
     } catch (error) {
       cleanupFailed = meansCleanupFailed(error, state.cleanupErrors);
@@ -180,11 +181,7 @@
   function leaseState(driver, params, providerLeaseId) {
     const state = stateOf(driver);
     const { companyId, environmentId, config } = fields(params);
-    for (const [name, value] of Object.entries({ companyId, environmentId, providerLeaseId })) {
-      if (typeof value !== 'string' || value === '') {
-        throw new TypeError(`${name} must be a non-empty string.`);
-      }
-    }
+    requireIds({ companyId, environmentId, providerLeaseId });
     const core = coreOf(readConfig(config));
     return native.leaseState(state.handle, core, companyId, environmentId, providerLeaseId);
   }
@@ -206,11 +203,7 @@
     if (requestedExpiresAt !== undefined && requestedExpiresAt !== null && requestedExpiresAt !== '') {
       throw native.refuseExpiry();
     }
-    for (const [name, value] of Object.entries({ companyId, environmentId })) {
-      if (typeof value !== 'string' || value === '') {
-        throw new TypeError(`${name} must be a non-empty string.`);
-      }
-    }
+    requireIds({ companyId, environmentId });
     const { adapterType, issueId, executionWorkspaceId, executionWorkspaceSettings } = given;
     const entry = readConfig(given.config);
     const core = coreOf(entry);

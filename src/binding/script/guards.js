@@ -181,16 +181,19 @@
     return explained;
   };
 
+  /** Refuses ids that are none, by their names. */
+  function requireIds(ids) {
+    for (const [name, value] of Object.entries(ids)) {
+      if (!isId(value)) throw new TypeError(`${name} must be a non-empty string.`);
+    }
+  }
+
   exports.scopeKey = function scopeKey(params, providerLeaseId) {
     const { companyId, environmentId, config } = fields(params);
-    for (const [name, value] of Object.entries({ companyId, environmentId, providerLeaseId })) {
-      if (typeof value !== 'string' || value === '') {
-        throw new TypeError(`${name} must be a non-empty string.`);
-      }
-    }
+    requireIds({ companyId, environmentId, providerLeaseId });
     return native.scopeKey(coreOf(readConfig(config)), companyId, environmentId, providerLeaseId);
   };
 
-  Object.assign(shared, { fields, own });
+  Object.assign(shared, { fields, own, requireIds });
 })
 //# sourceURL=createos-lease/guards.js

@@ -297,7 +297,7 @@ impl Registry {
     }
 
     /// The environment has ended, and with it every call's code: nothing will settle any more, so
-    /// all count as settled, and the timer goes.
+    /// all count as settled. The timer goes with the registry.
     pub fn abandon(&self) {
         let calls: Vec<CallId> = {
             let mut state = self.lock();

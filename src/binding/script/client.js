@@ -19,24 +19,35 @@
     return new Uint8Array(body);
   }
 
-  /** Sends a stream piece by piece, no faster than the connection takes it. */
-  async function pump(stream, upload, stop) {
-    const reader = stream.getReader();
-    stop.now = (reason) => reader.cancel(reason).catch(() => {});
+  /**
+   * Where the pieces of a streaming body come from. Read here and not through a Response of the
+   * platform's, which on Node 20 brings the process down when an iterable is given up at its end.
+   */
+  function toSource(body) {
+    if (typeof body.getReader === 'function') {
+      const reader = body.getReader();
+      return { next: () => reader.read(), cancel: (reason) => reader.cancel(reason) };
+    }
+    const iterator = body[Symbol.asyncIterator]();
+    return { next: () => iterator.next(), cancel: async () => iterator.return?.() };
+  }
+
+  /** Sends a body piece by piece, no faster than the connection takes it. */
+  async function pump(source, upload) {
     let broken = true;
     try {
       for (;;) {
-        const { done, value } = await reader.read();
+        const { done, value } = await source.next();
         if (done) {
           broken = false;
           return;
         }
         if (!(value instanceof Uint8Array)) {
-          await reader.cancel(new TypeError('A request body must be a stream of Uint8Array.'));
+          await source.cancel(new TypeError('A request body must be a stream of Uint8Array.'));
           return;
         }
         if (!(await native.pushUpload(upload, value))) {
-          await reader.cancel();
+          await source.cancel();
           return;
         }
       }
@@ -62,15 +73,17 @@
     if (body instanceof URLSearchParams) {
       return { payload: String(body), type: 'application/x-www-form-urlencoded;charset=UTF-8' };
     }
+    if (isStream(body)) {
+      const source = toSource(body);
+      const upload = native.createUpload();
+      stop.now = (reason) => source.cancel(reason).catch(() => {});
+      stop.start = () => pump(source, upload);
+      return { payload: upload };
+    }
     // Whatever else fetch takes is read as the platform's own Response reads it.
     const read = new Response(body);
     const type = read.headers.get('content-type') ?? undefined;
-    if (!isStream(body)) {
-      return read.arrayBuffer().then((buffer) => ({ payload: new Uint8Array(buffer), type }));
-    }
-    const upload = native.createUpload();
-    stop.start = () => pump(read.body, upload, stop);
-    return { payload: upload, type };
+    return read.arrayBuffer().then((buffer) => ({ payload: new Uint8Array(buffer), type }));
   }
 
   /** A stream that will not be read is told so, as fetch tells it. */

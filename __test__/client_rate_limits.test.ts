@@ -157,6 +157,20 @@ describe("surfaces at once", () => {
   });
 });
 
+test("streams of the platform's own survive being refused at their end, again and again", async () => {
+  // An exception out of one of them is nobody's to catch: the test runner reports it as this file's.
+  const server = await refusing({ "retry-after": "0" });
+  const client = clientOf(server.origin);
+  async function* iterable() {
+    yield Buffer.from("x");
+  }
+  for (let round = 0; round < 50; round += 1) {
+    const bodies = [new Blob(["x"]).stream(), iterable()];
+    const calls = bodies.map((body) => reasonOf(client.request("/x", { method: "PUT", body, duplex: "half" })));
+    for (const error of await Promise.all(calls)) expectApiError(error, 429, "sandbox lifecycle");
+  }
+});
+
 describe("aborted during the wait", () => {
   test.each<[string, Record<string, string>]>([
     ["after a Retry-After", { "retry-after": "30" }],

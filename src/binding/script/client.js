@@ -77,13 +77,33 @@
       const source = toSource(body);
       const upload = native.createUpload();
       stop.now = (reason) => source.cancel(reason).catch(() => {});
-      stop.start = () => pump(source, upload);
+      stop.start = () => {
+        stop.isPumping = true;
+        pump(source, upload).finally(() => {
+          stop.isPumping = false;
+        });
+      };
       return { payload: upload };
     }
     // Whatever else fetch takes is read as the platform's own Response reads it.
     const read = new Response(body);
     const type = read.headers.get('content-type') ?? undefined;
     return read.arrayBuffer().then((buffer) => ({ payload: new Uint8Array(buffer), type }));
+  }
+
+  /** How long a source that nobody needs any more may take for the piece it is asked for, in ms. */
+  const PATIENCE = 100;
+
+  /**
+   * Gives a source up after a failure. While it is asked for a piece its reader does that, once it has
+   * the piece: some of Node's own streams bring the process down when they are cancelled while they
+   * end. Only one that stays silent is cancelled all the same.
+   */
+  function stopSoon(stop, reason) {
+    const timer = setTimeout(() => {
+      if (stop.isPumping) stop.now(reason);
+    }, PATIENCE);
+    timer.unref?.();
   }
 
   /** A stream that will not be read is told so, as fetch tells it. */
@@ -228,7 +248,7 @@
 
     async request(path, init) {
       const { method = 'GET', headers, body, signal } = init ?? {};
-      const stop = { start: undefined, now: undefined };
+      const stop = { start: undefined, now: undefined, isPumping: false };
       let untie = () => {};
       try {
         let reading;
@@ -260,7 +280,8 @@
         untie();
         const reason = toReason(error, signal);
         if (stop.now === undefined) cancelBody(body, reason);
-        else stop.now(reason);
+        else if (signal?.aborted || !stop.isPumping) stop.now(reason);
+        else stopSoon(stop, reason);
         throw reason;
       }
     }

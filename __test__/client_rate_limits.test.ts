@@ -159,7 +159,7 @@ describe("surfaces at once", () => {
 
 test("streams of the platform's own survive being refused at their end, again and again", async () => {
   // An exception out of one of them is nobody's to catch: the test runner reports it as this file's.
-  const server = await refusing({ "retry-after": "0" });
+  const server = await serve((_, res) => res.writeHead(429, { "retry-after": "0" }).end());
   const client = clientOf(server.origin);
   async function* iterable() {
     yield Buffer.from("x");

@@ -51,8 +51,7 @@ pub fn cancel<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 pub fn json<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let [core, cancel, method, path, body, ..] = arguments;
     let client = &js.held::<Core>(core)?.client;
-    let method = Method::from_bytes(js.to_string(method)?.as_bytes())
-        .map_err(|_| Failure::Connection { sent: false })?;
+    let method = to_method(js, method)?;
     let body = optional_text(js, body)?.map(|body| body.to_well_formed());
     let answer = client.json(
         method,
@@ -142,6 +141,12 @@ fn sandbox_call<'e>(
     let client = js.held::<Core>(core)?.client.clone();
     let bound = bound(js, &client, cancel)?;
     Ok((client, bound, SandboxId::parse(&id)?))
+}
+
+/// A request's method; one that cannot be sent fails as a connection does.
+pub fn to_method<'e>(js: Js<'e>, method: Value<'e>) -> Result<Method, Thrown> {
+    let method = Method::from_bytes(js.to_string(method)?.as_bytes());
+    Ok(method.map_err(|_| Failure::Connection { sent: false })?)
 }
 
 /// A caller's signal alone bounds a request; without one, the configured timeout does.

@@ -18,9 +18,6 @@ use crate::registry::CallId;
 /// script aborts calls. Dropped unused, it is taken back.
 struct Begun<T>(Mutex<Option<T>>);
 
-/// The end of everything that a shutdown waits for.
-type Ended = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 impl<T> Begun<T> {
     fn new(begun: T) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Some(begun))))
@@ -30,6 +27,9 @@ impl<T> Begun<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
+
+/// The end of everything that a shutdown waits for.
+type Ended = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// `beginRelease(driver, core, company, environment, id, destroy, autoPause) -> [begun, slots]`: the
 /// scope is closing from here on, and the script aborts the slots before anything else happens.

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
-use super::client::{Core, bound};
+use super::client::{Core, bound, to_method};
 use super::node::{Arguments, Js, Kind, Outcome, Thrown, Value};
 use super::promise::{Survival, prepare, promise};
 use crate::error::Failure;
-use crate::http::{AnswerBody, Body, BodySender, Bound, Method, Request, StreamBroken};
+use crate::http::{AnswerBody, Body, BodySender, Bound, Request, StreamBroken};
 use crate::runtime;
 
 /// An answer's body that a script reads piece by piece.
@@ -50,8 +50,7 @@ const PIECES: usize = 4;
 pub fn request<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let [core, cancel, method, path, headers, body, ..] = arguments;
     let client = &js.held::<Core>(core)?.client;
-    let method = Method::from_bytes(js.to_string(method)?.as_bytes())
-        .map_err(|_| Failure::Connection { sent: false })?;
+    let method = to_method(js, method)?;
     let mut request = Request::new(method, js.to_string(path)?).body(to_body(js, body)?);
     let headers = js.elements(headers)?;
     for pair in headers.chunks_exact(2) {

@@ -46,6 +46,29 @@ export interface ReleaseParams extends OwnerParams {
   leaseMetadata?: Loose<Record<string, unknown>>;
 }
 
+/** Parameters of {@link LeaseDriver.validateConfig}. Further fields are ignored. */
+export interface ValidateConfigParams {
+  /** A configuration as it may be stored, unparsed. */
+  config: Loose<Record<string, unknown> | CreateosConfigInput | CreateosConfig>;
+}
+
+/** Parameters of {@link LeaseDriver.probe}. Further fields are ignored. */
+export interface ProbeParams extends OwnerParams {}
+
+/** Parameters of {@link LeaseDriver.resume}. Further fields are ignored. */
+export interface ResumeParams extends OwnerParams {
+  /** The lease's id, as `acquire` gave it. */
+  providerLeaseId: string;
+  /** The lease's metadata, as `acquire` gave it or as an older plugin recorded it. */
+  leaseMetadata?: Loose<Record<string, unknown>>;
+}
+
+/** Parameters of {@link LeaseDriver.realizeWorkspace}. Further fields are ignored. */
+export interface RealizeWorkspaceParams extends OwnerParams {
+  /** The lease whose workspace it is. */
+  lease: Lease;
+}
+
 /** Parameters of {@link LeaseDriver.acquire}. Further fields are ignored. */
 export interface AcquireParams extends OwnerParams {
   /** Whose image to take from the configuration's `rootfsByAdapter`. */
@@ -90,6 +113,55 @@ export interface AcquiredLease {
   providerLeaseId: string;
   /** Spread so that it fits any record. */
   metadata: LeaseMetadata & Record<string, unknown>;
+}
+
+/** What {@link LeaseDriver.resume} answers. */
+export type ResumeResult = ResumedLease | ExpiredLease;
+
+/** A lease that can be worked under again. Persist its metadata in place of the old. */
+export interface ResumedLease {
+  /** The provider's id of the sandbox, as before. */
+  providerLeaseId: string;
+  /** The lease's metadata as it was, and the mark. */
+  metadata: { resumedLease: true } & Record<string, unknown>;
+}
+
+/**
+ * A lease that is not to be used any more: the sandbox is gone or is not the one of the lease, or the
+ * configuration has changed. The answer removes nothing: what is left, {@link LeaseDriver.destroy}
+ * removes, with the old id and metadata.
+ */
+export interface ExpiredLease {
+  providerLeaseId: null;
+  metadata: { expired: true };
+}
+
+/** What {@link LeaseDriver.validateConfig} answers. */
+export type ConfigValidation =
+  | {
+      ok: true;
+      /** As {@link parseConfig} gives it; it holds the key that the configuration holds. */
+      normalizedConfig: CreateosConfig & Record<string, unknown>;
+    }
+  | {
+      ok: false;
+      /** The message of the first check that failed (section 2). */
+      errors: [string];
+    };
+
+/** What {@link LeaseDriver.probe} answers. */
+export interface ProbeResult {
+  /** Whether a sandbox could be created and a command run in it. */
+  ok: boolean;
+  /** In words, for a person; when it failed, the failure's message. */
+  summary: string;
+}
+
+/** What {@link LeaseDriver.realizeWorkspace} answers. */
+export interface RealizedWorkspace {
+  /** The workspace folder in the sandbox. */
+  cwd: "/paperclip-workspace";
+  metadata: { provider: "createos"; remoteCwd: "/paperclip-workspace" };
 }
 
 /** A configuration as it may be stored (section 2). */
@@ -164,17 +236,52 @@ export function track<T>(
   options?: Loose<number | TrackOptions>,
 ): Promise<Awaited<T>>;
 
+/** Options of {@link release}. */
+export interface ReleaseOptions {
+  /**
+   * Wait until the provider shows what has become of the sandbox, and give a receipt; default false: a
+   * removal counts once the provider has accepted it.
+   */
+  confirm?: Loose<boolean>;
+}
+
+/** The provider has shown that nothing runs in the sandbox any more. */
+export interface TerminationReceipt {
+  /** The provider's id of the sandbox. */
+  providerLeaseId: string;
+  /** `destroyed`: it is destroyed or gone. `stopped`: it is paused. */
+  state: "stopped" | "destroyed";
+}
+
 /**
  * Gives a lease back (section 5): aborts its calls, waits until each has settled, bounded by twice the
  * longest `config.timeoutMs` among them and 5 s, then destroys the sandbox, or pauses it when the
  * configuration reuses leases and `destroy` is not true.
+ *
+ * With `confirm` a removed sandbox is looked at until the provider shows it destroyed or gone, within
+ * `config.timeoutMs`, and the promise gives a receipt; nothing where nothing has ended (no lease id, or
+ * a sandbox that is left running for the provider to pause).
  *
  * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`,
  * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_RELEASE_IN_PROGRESS`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`,
  * and what the provider's requests fail with; a DOMException `TimeoutError` when they take longer than
  * `config.timeoutMs`. A failed release may be tried again.
  */
-export function release(params: ReleaseParams, destroy?: Loose<boolean>): Promise<void>;
+export function release(
+  params: ReleaseParams,
+  destroy: Loose<boolean>,
+  options: { confirm: true },
+): Promise<TerminationReceipt | undefined>;
+export function release(
+  params: ReleaseParams,
+  destroy?: Loose<boolean>,
+  options?: Loose<{ confirm?: Loose<false> }>,
+): Promise<void>;
+export function release(
+  params: ReleaseParams,
+  destroy?: Loose<boolean>,
+  options?: Loose<ReleaseOptions>,
+): Promise<TerminationReceipt | undefined>;
 
 /**
  * Refuses new calls, aborts all, and resolves when they have settled (each scope within its own
@@ -212,13 +319,51 @@ export class LeaseDriver {
     options?: Loose<number | TrackOptions>,
   ): Promise<Awaited<T>>;
   /** As {@link release}. */
-  release(params: ReleaseParams, destroy?: Loose<boolean>): Promise<void>;
+  release(
+    params: ReleaseParams,
+    destroy: Loose<boolean>,
+    options: { confirm: true },
+  ): Promise<TerminationReceipt | undefined>;
+  release(
+    params: ReleaseParams,
+    destroy?: Loose<boolean>,
+    options?: Loose<{ confirm?: Loose<false> }>,
+  ): Promise<void>;
+  release(
+    params: ReleaseParams,
+    destroy?: Loose<boolean>,
+    options?: Loose<ReleaseOptions>,
+  ): Promise<TerminationReceipt | undefined>;
   /** {@link release} with `destroy`. */
-  destroy(params: ReleaseParams): Promise<void>;
-  /** As {@link shutdown}; what is being acquired is given up and removed. */
+  destroy(
+    params: ReleaseParams,
+    options: { confirm: true },
+  ): Promise<TerminationReceipt | undefined>;
+  destroy(
+    params: ReleaseParams,
+    options?: Loose<{ confirm?: Loose<false> }>,
+  ): Promise<void>;
+  destroy(
+    params: ReleaseParams,
+    options?: Loose<ReleaseOptions>,
+  ): Promise<TerminationReceipt | undefined>;
+  /** As {@link shutdown}; what is being acquired or probed is given up and removed. */
   shutdown(): Promise<void>;
   /** As {@link leaseState}. */
   leaseState(params: OwnerParams, providerLeaseId: string): LeaseState;
+  /**
+   * Checks a configuration (sections 2 and 8). Sends nothing, and does not ask for a key: that may come
+   * from the environment later.
+   */
+  validateConfig(params: ValidateConfigParams): Promise<ConfigValidation>;
+  /**
+   * Tries a configuration out (section 8): acquires a sandbox, runs a command in it, and destroys it.
+   * What fails is told in the answer. `issueId` and the like do not matter: it is never reused.
+   *
+   * @throws {CreateosError} `ERR_CREATEOS_CLEANUP_UNCONFIRMED` with `sandboxId` when the sandbox could
+   * not be removed; the reason of a shutdown or of `options.signal`.
+   */
+  probe(params: ProbeParams, options?: Loose<LifecycleOptions>): Promise<ProbeResult>;
   /**
    * Creates a sandbox and prepares it (section 8), within the configuration's timeout. On failure
    * the sandbox is destroyed, or the error names it: `ERR_CREATEOS_CLEANUP_UNCONFIRMED` with
@@ -226,9 +371,34 @@ export class LeaseDriver {
    *
    * @throws {CreateosError} `ERR_CREATEOS_UNSUPPORTED`, `ERR_CREATEOS_CONFIG`,
    * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_SETUP`, `ERR_CREATEOS_LEASE_CLOSING` after a shutdown, and
-   * what the provider's requests fail with.
+   * what the provider's requests fail with; the reason of a shutdown or of `options.signal`.
    */
-  acquire(params: AcquireParams): Promise<AcquiredLease>;
+  acquire(params: AcquireParams, options?: Loose<LifecycleOptions>): Promise<AcquiredLease>;
+  /**
+   * Makes a persisted lease usable again (section 8), within the configuration's timeout: looks whether
+   * it still is the lease's sandbox and fits the configuration, sets its egress rules, brings it to
+   * running, and ends the commands that a crashed client of this package left running in it. It is a
+   * call of the lease: {@link release} and {@link LeaseDriver.destroy} abort it and wait for it.
+   *
+   * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`,
+   * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_LEASE_CLOSING` while the lease is closing, unconfirmed or
+   * after a shutdown, `ERR_CREATEOS_CLEANUP_UNCONFIRMED` when a command could neither be ended nor its
+   * sandbox destroyed, and what the provider's requests fail with, none of which proves the sandbox
+   * lost; the reason of a release, shutdown, deadline or of `options.signal`.
+   */
+  resume(params: ResumeParams, options?: Loose<LifecycleOptions>): Promise<ResumeResult>;
+  /**
+   * Where the workspace of a lease is (section 8). Sends nothing.
+   *
+   * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`.
+   */
+  realizeWorkspace(params: RealizeWorkspaceParams): Promise<RealizedWorkspace>;
+}
+
+/** Options of {@link LeaseDriver.acquire}, {@link LeaseDriver.resume} and {@link LeaseDriver.probe}. */
+export interface LifecycleOptions {
+  /** Gives it up, with its own reason. */
+  signal?: Loose<AbortSignal>;
 }
 
 /** A sandbox as the provider shows it. */

@@ -46,14 +46,14 @@ export interface ReleaseParams extends OwnerParams {
   leaseMetadata?: Loose<Record<string, unknown>>;
 }
 
-/** Parameters of {@link LeaseDriver.validateConfig}. Further fields are ignored. */
-export interface ValidateConfigParams {
+/**
+ * Parameters of {@link LeaseDriver.validateConfig} and {@link LeaseDriver.probe}. Further fields are
+ * ignored.
+ */
+export interface ConfigParams {
   /** A configuration as it may be stored, unparsed. */
   config: Loose<Record<string, unknown> | CreateosConfigInput | CreateosConfig>;
 }
-
-/** Parameters of {@link LeaseDriver.probe}. Further fields are ignored. */
-export interface ProbeParams extends OwnerParams {}
 
 /** Parameters of {@link LeaseDriver.resume}. Further fields are ignored. */
 export interface ResumeParams extends OwnerParams {
@@ -355,7 +355,7 @@ export class LeaseDriver {
    * Checks a configuration (sections 2 and 8). Sends nothing, and does not ask for a key: that may come
    * from the environment later.
    */
-  validateConfig(params: ValidateConfigParams): Promise<ConfigValidation>;
+  validateConfig(params: ConfigParams): Promise<ConfigValidation>;
   /**
    * Tries a configuration out (section 8): acquires a sandbox, runs a command in it, and destroys it.
    * What fails is told in the answer. `issueId` and the like do not matter: it is never reused.
@@ -363,7 +363,7 @@ export class LeaseDriver {
    * @throws {CreateosError} `ERR_CREATEOS_CLEANUP_UNCONFIRMED` with `sandboxId` when the sandbox could
    * not be removed; the reason of a shutdown or of `options.signal`.
    */
-  probe(params: ProbeParams, options?: Loose<LifecycleOptions>): Promise<ProbeResult>;
+  probe(params: ConfigParams, options?: Loose<LifecycleOptions>): Promise<ProbeResult>;
   /**
    * Creates a sandbox and prepares it (section 8), within the configuration's timeout. On failure
    * the sandbox is destroyed, or the error names it: `ERR_CREATEOS_CLEANUP_UNCONFIRMED` with

@@ -17,13 +17,19 @@ pub enum Failure {
     /// `CreateosError`, `ERR_CREATEOS_LEASE_CLOSING`.
     #[error("CreateOS lease is closing or requires cleanup.")]
     Closing,
+    /// `CreateosError`, `ERR_CREATEOS_LEASE_CLOSING`.
+    #[error("CreateOS lease cleanup must finish before resume.")]
+    ClosingToResume,
     /// `CreateosError`, `ERR_CREATEOS_RELEASE_IN_PROGRESS`.
     #[error("CreateOS lease cleanup is already in progress.")]
     ReleaseInProgress,
     /// `CreateosError`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`.
     #[error("CreateOS process cleanup is unconfirmed; destroy this lease before reusing it.")]
     Unconfirmed,
-    /// `CreateosError`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`, with `sandboxId`.
+    /// `CreateosCleanupError`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`.
+    #[error("CreateOS command cleanup failed; process termination is unconfirmed.")]
+    ProcessUnconfirmed,
+    /// `CreateosCleanupError`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`, with `sandboxId`.
     #[error("CreateOS setup failed and cleanup is unconfirmed for sandbox {sandbox_id}.")]
     SetupUnconfirmed { sandbox_id: String },
     /// `CreateosError`, `ERR_CREATEOS_UNSUPPORTED`.
@@ -32,6 +38,9 @@ pub enum Failure {
     /// `CreateosError`, `ERR_CREATEOS_SETUP`.
     #[error("CreateOS workspace preparation failed; the image must provide Bash.")]
     WorkspaceUnprepared,
+    /// `CreateosError`, `ERR_CREATEOS_SETUP`.
+    #[error("CreateOS command probe failed.")]
+    ProbeFailed,
     /// `CreateosError`, `ERR_CREATEOS_TIMEOUT_INVALID`.
     #[error("Invalid CreateOS command timeout.")]
     TimeoutInvalid,
@@ -85,11 +94,13 @@ impl Failure {
     pub fn code(&self) -> Option<Code> {
         Some(match self {
             Self::Mismatch { .. } => Code::LeaseMismatch,
-            Self::Closing => Code::LeaseClosing,
+            Self::Closing | Self::ClosingToResume => Code::LeaseClosing,
             Self::ReleaseInProgress => Code::ReleaseInProgress,
-            Self::Unconfirmed | Self::SetupUnconfirmed { .. } => Code::CleanupUnconfirmed,
+            Self::Unconfirmed | Self::ProcessUnconfirmed | Self::SetupUnconfirmed { .. } => {
+                Code::CleanupUnconfirmed
+            }
             Self::ExpiryUnsupported => Code::Unsupported,
-            Self::WorkspaceUnprepared => Code::Setup,
+            Self::WorkspaceUnprepared | Self::ProbeFailed => Code::Setup,
             Self::TimeoutInvalid => Code::TimeoutInvalid,
             Self::Config { .. } => Code::Config,
             Self::ApiKeyMissing | Self::ApiKeyNotForOrigin => Code::ApiKey,
@@ -111,11 +122,14 @@ impl Failure {
             Self::Response(_) | Self::BodyBroken => true,
             Self::Mismatch { .. }
             | Self::Closing
+            | Self::ClosingToResume
             | Self::ReleaseInProgress
             | Self::Unconfirmed
+            | Self::ProcessUnconfirmed
             | Self::SetupUnconfirmed { .. }
             | Self::ExpiryUnsupported
             | Self::WorkspaceUnprepared
+            | Self::ProbeFailed
             | Self::TimeoutInvalid
             | Self::Config { .. }
             | Self::ApiKeyMissing
@@ -124,6 +138,19 @@ impl Failure {
             | Self::NoRuntime
             | Self::Internal => false,
         }
+    }
+
+    /// Whether it may be over in a moment: the provider or the way to it fails.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Api { status, .. } => *status >= 500,
+            other => matches!(other, Self::Connection { .. } | Self::BodyBroken),
+        }
+    }
+
+    /// Whether it is HTTP 409: not in that state.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Api { status: 409, .. })
     }
 
     /// Whether it is HTTP 404: absent, or not ours. Read from the status, never from text.
@@ -192,7 +219,9 @@ codes! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Track,
+    /// A resume too: both take the lease as such.
     Release,
+    Workspace,
 }
 
 impl Action {
@@ -200,6 +229,7 @@ impl Action {
         match self {
             Self::Track => "CreateOS execution requires a lease from this environment.",
             Self::Release => "CreateOS lease does not belong to this environment.",
+            Self::Workspace => "CreateOS workspace requires a lease from this environment.",
         }
     }
 }

@@ -12,11 +12,15 @@ export const lease: Package = createRequire(import.meta.url)(packagePath);
 /** A driver, or the package itself with its default driver, taking whatever it is given. */
 export interface LooseDriver {
   track(params?: unknown, work?: unknown, options?: unknown): Promise<unknown>;
-  release(params?: unknown, destroy?: unknown): Promise<unknown>;
-  destroy(params?: unknown): Promise<unknown>;
+  release(params?: unknown, destroy?: unknown, options?: unknown): Promise<unknown>;
+  destroy(params?: unknown, options?: unknown): Promise<unknown>;
   shutdown(): Promise<unknown>;
   leaseState(params?: unknown, providerLeaseId?: unknown): string;
-  acquire(params?: unknown): Promise<unknown>;
+  acquire(params?: unknown, options?: unknown): Promise<unknown>;
+  validateConfig(params?: unknown): Promise<unknown>;
+  probe(params?: unknown, options?: unknown): Promise<unknown>;
+  resume(params?: unknown, options?: unknown): Promise<unknown>;
+  realizeWorkspace(params?: unknown): Promise<unknown>;
 }
 
 /** A driver of its own, untyped. */

@@ -73,7 +73,7 @@ pub fn get_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 pub fn destroy_sandbox<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let (client, bound, id) = sandbox_call(js, &arguments)?;
     let call = async move { client.destroy_sandbox(&id, bound).await };
-    prepare(js, call, |js, ()| js.undefined())
+    prepare(js, call, |js, _| js.undefined())
 }
 
 /// `transition(core, cancel, id, running) -> prepared Promise<undefined>`.

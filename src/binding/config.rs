@@ -124,11 +124,13 @@ pub fn optional_text<'e>(js: Js<'e>, value: Value<'e>) -> Result<Option<Text>, T
     })
 }
 
-fn text<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Text>, Thrown> {
+/// A field that should be a string.
+pub fn text<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Text>, Thrown> {
     raw(js, value, Kind::Text, Js::to_text)
 }
 
-fn number<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<f64>, Thrown> {
+/// A field that should be a number.
+pub fn number<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<f64>, Thrown> {
     raw(js, value, Kind::Number, Js::to_number)
 }
 
@@ -136,7 +138,8 @@ fn boolean<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<bool>, Thrown> {
     raw(js, value, Kind::Boolean, Js::to_boolean)
 }
 
-fn list<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Vec<Option<Text>>>, Thrown> {
+/// A field that should be an array of strings, copied into a plain one; `false` for what is no array.
+pub fn list<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Vec<Option<Text>>>, Thrown> {
     raw(js, value, Kind::Object, texts)
 }
 

@@ -1,7 +1,9 @@
-//! What takes longer than a tick: release, shutdown, acquire (specification, sections 5 and 8).
+//! What takes longer than a tick: release, shutdown, acquire, probe (specification, sections 5 and 8).
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
 
 use super::client::Core;
 use super::config::{optional_text, texts};
@@ -11,6 +13,7 @@ use super::promise::{Survival, promise};
 use super::track::scope;
 use crate::error::{ConfigFault, ConfigField, Failure};
 use crate::lease::acquire::{Handover, Plan, Wishes, acquire as acquire_lease};
+use crate::lease::probe::probe as probe_provider;
 use crate::lease::release::{Ending, Release};
 use crate::registry::CallId;
 
@@ -56,10 +59,12 @@ pub fn begin_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     js.array([js.external(Begun::new(release)), slots(js, &calls)])
 }
 
-/// `finishRelease(begun, core, id) -> Promise<undefined>`.
+/// `finishRelease(begun, core, id, confirm) -> Promise<string | undefined>`: what the provider has shown
+/// of the sandbox.
 pub fn finish_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [begun, core, id, ..] = arguments;
+    let [begun, core, id, confirm, ..] = arguments;
     let core: &Core = js.held(core)?;
+    let confirm = js.to_boolean(confirm)?;
     let Some(release) = js.held::<Begun<Release>>(begun)?.take() else {
         return js.undefined();
     };
@@ -67,11 +72,13 @@ pub fn finish_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     // The closing mark is lifted here, on JavaScript's thread, when the promise settles: whatever
     // else the caller does in the tick of its release still finds the scope closing.
     let hold = release.hold();
-    let run = async move { Ok((hold, release.run(client, &id).await)) };
+    let run = async move { Ok((hold, release.run(client, &id, confirm).await)) };
     promise(js, Survival::GoesOn, run, |js, (hold, outcome)| {
         drop(hold);
-        outcome?;
-        js.undefined()
+        match outcome? {
+            Some(proof) => js.string(proof.as_str()),
+            None => js.undefined(),
+        }
     })
 }
 
@@ -105,10 +112,11 @@ pub fn refuse_expiry<'e>(js: Js<'e>, _: Arguments<'e>) -> Outcome<'e> {
     js.error(Failure::ExpiryUnsupported.into())
 }
 
-/// `acquire(driver, core, adapter, fqdns, cidrs, reusable) -> Promise<[id, marker, rootfs, egress,
+/// `acquire(driver, core, cancel, adapter, fqdns, cidrs, reusable) -> Promise<[id, marker, rootfs, egress,
 /// autoPauseAfterSeconds]>`. The rules come as two arrays, or as anything else when they are none.
 pub fn acquire<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [driver, core, adapter, fqdns, cidrs, reusable, ..] = arguments;
+    let [driver, core, cancel, adapter, fqdns, cidrs, reusable, ..] = arguments;
+    let cancel = js.held::<CancellationToken>(cancel)?.clone();
     let client = js.held::<Core>(core)?.client.clone();
     if js.kind(fqdns)? != Kind::Object || js.kind(cidrs)? != Kind::Object {
         let (field, fault) = (ConfigField::NetworkEgress, ConfigFault::NetworkEgress);
@@ -126,14 +134,14 @@ pub fn acquire<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     // Refused in this tick, where the caller's frames are; what is begun later checks again.
     drop(registry.acquiring()?);
     let run = async move {
-        let acquired = acquire_lease(&registry, &client, planned).await?;
+        let acquired = acquire_lease(&registry, &client, planned, cancel).await?;
         Ok(Handover::new(client, acquired))
     };
     promise(js, Survival::GoesOn, run, move |js, handover| {
         let acquired = handover.acquired().ok_or(Failure::Internal)?;
         let lease = js.array([
             js.string(acquired.sandbox.as_str()),
-            js.string(&acquired.marker),
+            js.string(acquired.marker.as_str()),
             js.optional_text(plan.rootfs.as_ref()),
             js.array(plan.egress.iter().map(|rule| js.text(rule.units()))),
             plan.auto_pause_after_seconds
@@ -142,6 +150,16 @@ pub fn acquire<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         handover.done();
         Ok(lease)
     })
+}
+
+/// `probe(driver, core, cancel) -> Promise<undefined>`.
+pub fn probe<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+    let [driver, core, cancel, ..] = arguments;
+    let client = js.held::<Core>(core)?.client.clone();
+    let registry = js.held::<Driver>(driver)?.registry.clone();
+    let cancel = js.held::<CancellationToken>(cancel)?.clone();
+    let run = async move { probe_provider(&registry, &client, cancel).await };
+    promise(js, Survival::GoesOn, run, |js, ()| js.undefined())
 }
 
 fn slots<'e>(js: Js<'e>, calls: &[CallId]) -> Outcome<'e> {

@@ -16,6 +16,7 @@ mod driver;
 mod lifecycle;
 mod node;
 mod promise;
+mod resume;
 mod track;
 mod transfer;
 
@@ -69,6 +70,8 @@ const NATIVES: &[(&str, Native)] = &[
     ("finishShutdown", lifecycle::finish_shutdown),
     ("refuseExpiry", lifecycle::refuse_expiry),
     ("acquire", lifecycle::acquire),
+    ("probe", lifecycle::probe),
+    ("resume", resume::resume),
 ];
 
 /// The scripts, in the order in which they are run. Each is a function of the native functions and
@@ -79,6 +82,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("script/signals.js"),
     include_str!("script/client.js"),
     include_str!("script/guards.js"),
+    include_str!("script/calls.js"),
+    include_str!("script/lifecycle.js"),
     include_str!("script/driver.js"),
 ];
 

@@ -39,14 +39,14 @@ pub fn claim<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     js.integer(claim.mask())
 }
 
-/// `refuse(release, mask) -> Error`: the refusal that `claim`'s mask stands for; 0 stands for a
+/// `refuse(action, mask) -> Error`: the refusal that `claim`'s mask stands for; 0 stands for a
 /// claim that held until the API origin was compared.
 pub fn refuse<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [release, mask, ..] = arguments;
-    let action = if js.to_boolean(release)? {
-        Action::Release
-    } else {
-        Action::Track
+    let [action, mask, ..] = arguments;
+    let action = match js.to_integer(action)? {
+        0 => Action::Track,
+        1 => Action::Release,
+        _ => Action::Workspace,
     };
     js.error(Claim::refusal(action, js.to_integer(mask)?).into())
 }

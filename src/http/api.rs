@@ -161,15 +161,6 @@ impl Client {
         }
     }
 
-    /// Removes a sandbox. HTTP 404 is a success: it is gone.
-    pub async fn destroy_sandbox(&self, id: &SandboxId, bound: Bound) -> Result<(), Failure> {
-        let path = format!("/sandboxes/{id}");
-        match self.confirmed(Method::DELETE, path, None, bound).await {
-            Err(failure) if failure.is_not_found() => Ok(()),
-            other => other,
-        }
-    }
-
     /// Runs a command to its end. It is no shell: `command` is a program.
     pub async fn exec(
         &self,
@@ -228,25 +219,26 @@ impl Client {
         push_list(&mut body, egress);
         body.push('}');
         let path = format!("/sandboxes/{id}/egress");
-        self.confirmed(Method::PUT, path, Some(body), bound).await
+        let set = self.confirmed(Method::PUT, path, Some(body), bound).await;
+        set.map(drop)
     }
 
-    /// Sends a request that changes a sandbox, of whose answer only the envelope matters: it has to
-    /// say that the provider did it, and not some gateway. Nothing at all (HTTP 204, 205) is a yes.
+    /// Sends a request that changes a sandbox, of whose answer the envelope matters: it has to say that
+    /// the provider did it, and not some gateway. Nothing at all (HTTP 204, 205) is a yes.
     pub(super) async fn confirmed(
         &self,
         method: Method,
         path: String,
         body: Option<String>,
         bound: Bound,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<JsonAnswer>, Failure> {
         let answer = self
             .request(json_request(method, path, body), bound)
             .await?;
         if matches!(answer.status, 204 | 205) {
-            return Ok(());
+            return Ok(None);
         }
-        read_json(answer).await.map(drop)
+        read_json(answer).await.map(Some)
     }
 }
 

@@ -18,6 +18,10 @@ pub struct Bound {
     deadline: Option<Instant>,
     /// Counted from the moment the request leaves.
     once_sent: Option<Duration>,
+    /// How much later a cancellation counts once a request has left.
+    patience: Duration,
+    /// The same, of the request that has left.
+    lag: Duration,
 }
 
 /// Which end came.
@@ -80,6 +84,14 @@ impl Bound {
         self
     }
 
+    /// Waits so much longer, after a cancellation, for the answer to a request that has left: whoever
+    /// cancels wants to act next, and what the provider is still doing then would get in the way.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// The bound of the time before a request leaves.
     #[must_use]
     pub fn while_unsent(&self) -> Self {
@@ -95,6 +107,7 @@ impl Bound {
         if let Some(timeout) = bound.once_sent.take() {
             bound.deadline = Some(now() + timeout);
         }
+        bound.lag = bound.patience;
         bound
     }
 
@@ -131,6 +144,9 @@ impl Bound {
             }
         })
         .await;
+        if !self.lag.is_zero() {
+            tokio::time::sleep(self.lag).await;
+        }
     }
 
     async fn deadline_passed(&self) {

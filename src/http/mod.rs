@@ -1,6 +1,7 @@
 //! The provider's HTTP API (specification, section 6).
 //!
-//! * `api`, `transition`: what the lifecycle asks for, typed.
+//! * `api`, `transition`, `removal`, `processes`: what the lifecycle asks for, typed.
+//! * `looks`: when to look again.
 //! * `client`: one request: its turn, its bound, its 429s.
 //! * `request`, `outgoing`, `body`: what goes out and what comes back.
 //! * `answer`, `fields`: reading JSON as `JSON.parse` would, and nothing more than is needed.
@@ -17,8 +18,11 @@ mod client;
 mod environment;
 mod fields;
 mod id;
+mod looks;
 mod outgoing;
+mod processes;
 mod proxy;
+mod removal;
 mod request;
 mod tls;
 mod transition;
@@ -27,7 +31,9 @@ mod transport;
 pub use api::CreateSandbox;
 pub use bound::Bound;
 pub use client::Client;
-pub use id::SandboxId;
+pub use id::{ProcessId, SandboxId};
+pub use processes::Process;
+pub use removal::Removal;
 // What a JavaScript caller's own requests need besides.
 #[cfg_attr(
     not(feature = "binding"),

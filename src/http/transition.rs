@@ -1,24 +1,17 @@
 //! Bringing a sandbox to a state (specification, section 6, transition).
 
-use std::time::Duration;
-
 use reqwest::Method;
-use tokio::time::sleep_until;
 
 use super::bound::Bound;
 use super::client::Client;
 use super::id::SandboxId;
-use crate::clock::{millis, now};
+use super::looks::Looks;
 use crate::error::{Desired, Failure};
 
-/// When to look again, in milliseconds from the transition's beginning; then every `LATER`.
-const FIRST_LOOKS: [u32; 4] = [25, 50, 100, 200];
-const LATER: u32 = 250;
-/// Every look comes so much later, in milliseconds. Transitions take round times, and a look that
-/// comes a moment before the end costs the whole pause after it.
-const SLACK: u32 = 5;
-/// States that end by themselves.
+/// States that end by themselves, and in which a sandbox can be brought to another.
 const PASSING: [&str; 4] = ["creating", "pausing", "resuming", "forking"];
+/// The state that ends in the sandbox's end.
+const DESTROYING: &str = "destroying";
 
 /// What a look at the sandbox leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,17 +47,6 @@ pub fn next(desired: Desired, status: &str, accepted_from: Option<&str>) -> Next
     }
 }
 
-/// When the look after so many comes, from the transition's beginning: the moment the provider took
-/// the request, or, where somebody else has begun it, the first look.
-pub fn look_after(looks: u32) -> Duration {
-    let first = usize::try_from(looks)
-        .ok()
-        .and_then(|at| FIRST_LOOKS.get(at));
-    let [.., last] = FIRST_LOOKS;
-    let later = || last + LATER * looks.saturating_sub(3);
-    millis(first.copied().unwrap_or_else(later) + SLACK)
-}
-
 impl Client {
     /// Brings a sandbox to `desired`, asking at most once accepted. Ends with `bound`.
     pub async fn transition(
@@ -74,8 +56,9 @@ impl Client {
         bound: Bound,
     ) -> Result<(), Failure> {
         let mut accepted_from = None;
-        let mut begun = now();
-        let mut looks = 0;
+        // From the moment the provider took the request, or, where somebody else has begun it, from the
+        // first look.
+        let mut looks = Looks::begin();
         loop {
             let status = self.get_sandbox(id, bound.clone()).await?.status;
             match next(desired, &status, accepted_from.as_deref()) {
@@ -85,17 +68,23 @@ impl Client {
                 Next::Submit => {
                     if self.submit(id, desired, bound.clone()).await? {
                         accepted_from = Some(status);
-                        (begun, looks) = (now(), 0);
+                        looks = Looks::begin();
                     }
                 }
             }
-            // Slow answers do not make the next look come at once.
-            let next = (begun + look_after(looks)).max(now() + millis(FIRST_LOOKS[0]));
-            looks += 1;
-            bound
-                .run(sleep_until(next))
-                .await
-                .map_err(|ended| ended.failure(true))?;
+            looks.pause(&bound).await?;
+        }
+    }
+
+    /// Looks at a sandbox until it is in a state that lasts, and gives that.
+    pub async fn settled(&self, id: &SandboxId, bound: Bound) -> Result<String, Failure> {
+        let mut looks = Looks::begin();
+        loop {
+            let status = self.get_sandbox(id, bound.clone()).await?.status;
+            if !PASSING.contains(&status.as_str()) && status != DESTROYING {
+                return Ok(status);
+            }
+            looks.pause(&bound).await?;
         }
     }
 
@@ -114,8 +103,8 @@ impl Client {
             .confirmed(Method::POST, format!("/sandboxes/{id}/{verb}"), None, bound)
             .await
         {
-            Ok(()) => Ok(true),
-            Err(Failure::Api { status: 409, .. }) => Ok(false),
+            Ok(_) => Ok(true),
+            Err(failure) if failure.is_conflict() => Ok(false),
             Err(failure) => Err(failure),
         }
     }

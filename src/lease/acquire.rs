@@ -2,22 +2,18 @@
 //! by which a later resume knows it again. Either a lease comes back or the sandbox is removed, or
 //! the error names it.
 
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::clock::millis;
+use super::removal::{remove, remove_lost};
+use super::workspace::{Marker, prepare};
 use crate::config::{Config, unique_lines};
-use crate::error::{ConfigFault, ConfigField, Desired, Failure};
-use crate::http::{Bound, Client, CreateSandbox, SandboxId};
+use crate::error::{ConfigFault, ConfigField, Failure};
+use crate::http::{Client, CreateSandbox, SandboxId};
 use crate::registry::Registry;
 use crate::runtime;
 use crate::text::Text;
 
-/// Where a lease's files are in its sandbox.
-pub const WORKSPACE: &str = "/paperclip-workspace";
-/// The folder that hosts leave out when they export the workspace.
-const RUNTIME: &str = "/paperclip-workspace/.paperclip-runtime";
-/// The file that holds the lease's marker.
-const MARKER: &str = "/paperclip-workspace/.paperclip-runtime/.paperclip-createos-lease";
 /// Lets everything out; as one rule among others it would undo them.
 const ANYWHERE: &str = "*";
 
@@ -73,20 +69,21 @@ impl Plan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acquired {
     pub sandbox: SandboxId,
-    /// 36 characters of `0-9a-f-`, random.
-    pub marker: String,
+    pub marker: Marker,
 }
 
-/// Creates a sandbox and prepares it, within the configuration's timeout. A shutdown gives it up; a
-/// creation that is under way is waited for then, since only its answer tells what is to be removed.
+/// Creates a sandbox and prepares it, within the configuration's timeout. A shutdown gives it up, and so
+/// does `cancel`; a creation that is under way is waited for then, since only its answer tells what is to
+/// be removed.
 pub async fn acquire(
     registry: &Registry,
     client: &Client,
     plan: Plan,
+    cancel: CancellationToken,
 ) -> Result<Acquired, Failure> {
     let config = client.config();
     let _acquiring = registry.acquiring()?;
-    let ending = registry.ending();
+    let ending = registry.ending().clone();
     let bound = client.default_bound();
     let request = CreateSandbox {
         name: unique_name(),
@@ -96,15 +93,18 @@ pub async fn acquire(
         egress: plan.egress,
         auto_pause_after_seconds: plan.auto_pause_after_seconds,
     };
-    let creating = bound.clone().and_cancelled_unsent_by(ending.clone());
+    let creating = bound
+        .clone()
+        .and_cancelled_unsent_by(ending.clone())
+        .and_cancelled_unsent_by(cancel.clone());
     let sandbox = match client.create_sandbox(&request, creating).await {
         Ok(sandbox) => sandbox,
         Err(failure) => return Err(remove_lost(client, &request.name, failure).await),
     };
-    let preparing = bound.and_cancelled_by(ending.clone());
+    let preparing = bound.and_cancelled_by(ending).and_cancelled_by(cancel);
     match prepare(client, &sandbox, preparing).await {
         Ok(marker) => Ok(Acquired { sandbox, marker }),
-        Err(failure) => Err(remove(client, &sandbox, failure).await),
+        Err(failure) => Err(remove(client, &sandbox).await.err().unwrap_or(failure)),
     }
 }
 
@@ -112,40 +112,6 @@ pub async fn acquire(
 /// enough for a host name, which the provider makes of it.
 pub fn unique_name() -> String {
     format!("createos-lease-{}", Uuid::new_v4().simple())
-}
-
-/// Brings a new sandbox to running, makes its workspace and leaves the marker there.
-async fn prepare(client: &Client, sandbox: &SandboxId, bound: Bound) -> Result<String, Failure> {
-    client
-        .transition(sandbox, Desired::Running, bound.clone())
-        .await?;
-    let script = format!("mkdir -p -- '{WORKSPACE}' '{RUNTIME}'");
-    let made = client
-        .exec(sandbox, "/bin/bash", &["-lc", &script], bound.clone())
-        .await?;
-    if !made.succeeded() {
-        return Err(Failure::WorkspaceUnprepared);
-    }
-    let marker = Uuid::new_v4().hyphenated().to_string();
-    client
-        .upload(sandbox, MARKER, marker.clone().into(), bound)
-        .await?;
-    Ok(marker)
-}
-
-/// A creation failed that the provider may have carried out all the same: looks for the sandbox by
-/// its name, and removes it. Where the provider shows none, or shows nothing, the failure surfaces.
-async fn remove_lost(client: &Client, name: &str, failure: Failure) -> Failure {
-    if !failure.may_have_been_done() {
-        return failure;
-    }
-    match client
-        .find_sandbox(name, Bound::once_sent(millis(client.config().timeout_ms)))
-        .await
-    {
-        Ok(Some(sandbox)) => remove(client, &sandbox, failure).await,
-        Ok(None) | Err(_) => failure,
-    }
 }
 
 /// A sandbox that has been acquired and not yet been handed over. Dropped, it is removed: whoever asked
@@ -184,22 +150,7 @@ impl Drop for Handover {
         let client = self.client.clone();
         runtime.spawn(async move {
             // Nobody is left to be told how it went.
-            let _ = remove(&client, &acquired.sandbox, Failure::Closing).await;
+            let _ = remove(&client, &acquired.sandbox).await;
         });
-    }
-}
-
-/// Removes what could not be prepared. The first failure surfaces, unless the sandbox may still be
-/// there: then the error has to name it.
-async fn remove(client: &Client, sandbox: &SandboxId, failure: Failure) -> Failure {
-    let timeout = millis(client.config().timeout_ms);
-    match client
-        .destroy_sandbox(sandbox, Bound::once_sent(timeout))
-        .await
-    {
-        Ok(()) => failure,
-        Err(_) => Failure::SetupUnconfirmed {
-            sandbox_id: sandbox.as_str().to_owned(),
-        },
     }
 }

@@ -1,4 +1,9 @@
-//! What happens to a lease: it is acquired, and released.
+//! What happens to a lease: it is acquired, resumed and released; and what goes with that.
 
 pub mod acquire;
+mod orphans;
+pub mod probe;
 pub mod release;
+mod removal;
+pub mod resume;
+mod workspace;

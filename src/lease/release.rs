@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::error::{Desired, Failure};
-use crate::http::{Client, SandboxId};
+use crate::http::{Client, Removal, SandboxId};
 use crate::registry::{CallId, Closing, Drain, Registry};
 use crate::scope::ScopeKey;
 
@@ -43,6 +43,25 @@ impl Ending {
             None => Self::Pause,
             Some(_) if recorded_auto_pause => Self::KeepWarm,
             Some(_) => Self::Destroy,
+        }
+    }
+}
+
+/// What the provider has shown of a sandbox in which nothing runs any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// It is destroyed or gone.
+    Destroyed,
+    /// It is paused.
+    Stopped,
+}
+
+impl Proof {
+    /// As JavaScript sees it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Destroyed => "destroyed",
+            Self::Stopped => "stopped",
         }
     }
 }
@@ -82,7 +101,15 @@ impl Release {
 
     /// Waits for the calls, then does what the ending says. `lease_id` is the provider's id as the
     /// host kept it; one that no provider gives fails here, after the calls were stopped.
-    pub async fn run(self, client: Client, lease_id: &str) -> Result<(), Failure> {
+    ///
+    /// With `confirm` there is a proof unless the sandbox stays as it is; without, a removal that the
+    /// provider has accepted is enough.
+    pub async fn run(
+        self,
+        client: Client,
+        lease_id: &str,
+        confirm: bool,
+    ) -> Result<Option<Proof>, Failure> {
         let Self {
             closing,
             drain,
@@ -92,11 +119,16 @@ impl Release {
         let (registry, scope) = (closing.registry(), closing.scope());
         if ending == Ending::Destroy {
             let sandbox = SandboxId::parse(lease_id)?;
-            client
-                .destroy_sandbox(&sandbox, client.default_bound())
-                .await?;
+            let bound = client.default_bound();
+            let proof = if confirm {
+                client.see_destroyed(&sandbox, bound).await?;
+                Some(Proof::Destroyed)
+            } else {
+                let removal = client.destroy_sandbox(&sandbox, bound).await?;
+                (removal == Removal::Done).then_some(Proof::Destroyed)
+            };
             registry.destroyed(&scope.lease);
-            return Ok(());
+            return Ok(proof);
         }
         if !settled {
             registry.bound_passed(scope);
@@ -105,13 +137,14 @@ impl Release {
             return Err(Failure::Unconfirmed);
         }
         if ending == Ending::KeepWarm {
-            return Ok(());
+            return Ok(None);
         }
         let sandbox = SandboxId::parse(lease_id)?;
         let bound = client.default_bound();
         match client.transition(&sandbox, Desired::Paused, bound).await {
-            Err(failure) if !failure.is_not_found() => Err(failure),
-            _ => Ok(()),
+            Ok(()) => Ok(Some(Proof::Stopped)),
+            Err(failure) if failure.is_not_found() => Ok(Some(Proof::Destroyed)),
+            Err(failure) => Err(failure),
         }
     }
 }

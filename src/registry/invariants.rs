@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use super::works::Kind;
 use super::{CallId, Lease, Marks, Registry, State};
 use crate::clock::now;
 use crate::scope::{LeaseKey, ScopeKey};
@@ -76,6 +77,17 @@ impl State {
         assert!(
             destroying || !lease.scopes.is_empty(),
             "3: an empty lease is stored"
+        );
+        let works = lease.scopes.iter().flat_map(|scope| &scope.calls);
+        let works = works.filter(|call| {
+            self.calls
+                .get(call)
+                .is_some_and(|call| call.kind == Kind::Work)
+        });
+        assert_eq!(
+            lease.works.running as usize,
+            works.count(),
+            "7: `works` is wrong"
         );
         let mut accounts = HashSet::new();
         for scope in &lease.scopes {

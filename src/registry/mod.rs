@@ -11,6 +11,7 @@
 //!    destroyed, nor in a registry that is shut down.
 //! 5. `closing` and `destroying` are the number of living [`Closing`] guards that cover them.
 //! 6. A waiter for a scope is woken when its last call settles, and by nothing else.
+//! 7. A lease's works are its calls that are no resumes.
 //!
 //! One lock, held for a few map operations, never across an await and never while JavaScript runs.
 
@@ -20,6 +21,7 @@ mod drain;
 mod invariants;
 mod marks;
 mod timer;
+mod works;
 
 pub use drain::{Closing, Drain};
 pub use marks::{Event, Marks};
@@ -37,6 +39,7 @@ use crate::error::Failure;
 use crate::runtime;
 use crate::scope::{LeaseKey, ScopeKey};
 use deadlines::Deadlines;
+use works::{Kind, Works};
 
 /// Keys come from callers: the hash is seeded, and quick.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -107,6 +110,8 @@ struct State {
 struct Lease {
     /// Destroys under way; they close every scope of the lease, those of other accounts too.
     destroying: u32,
+    /// Whose calls run in its sandbox, of whatever account.
+    works: Works,
     scopes: Vec<Scope>,
 }
 
@@ -127,6 +132,7 @@ struct Call {
     deadline: Instant,
     /// The configuration's timeout, which bounds how long a release waits; milliseconds.
     config_timeout: u32,
+    kind: Kind,
 }
 
 impl Default for Registry {
@@ -157,6 +163,11 @@ impl Registry {
         }
     }
 
+    /// The same for a resume.
+    pub fn admit_resume(&self, scope: &ScopeKey) -> Result<(), Failure> {
+        self.admit(scope).map_err(|_| Failure::ClosingToResume)
+    }
+
     /// Registers a call, which ends by [`Registry::settle`]. `on_deadline` is told when it has run
     /// for `timeout` milliseconds.
     pub fn begin(
@@ -165,6 +176,29 @@ impl Registry {
         scope: ScopeKey,
         timeout: u32,
         config_timeout: u32,
+        on_deadline: &OnDeadline,
+    ) -> Result<CallId, Failure> {
+        self.enter(false, tag, scope, [timeout, config_timeout], on_deadline)
+    }
+
+    /// Registers a resume, which is a call of its scope like any other, but does no work in the sandbox:
+    /// see [`Registry::is_alone`].
+    pub fn begin_resume(
+        &self,
+        tag: u32,
+        scope: ScopeKey,
+        config_timeout: u32,
+        on_deadline: &OnDeadline,
+    ) -> Result<CallId, Failure> {
+        self.enter(true, tag, scope, [config_timeout; 2], on_deadline)
+    }
+
+    fn enter(
+        &self,
+        is_resume: bool,
+        tag: u32,
+        scope: ScopeKey,
+        [timeout, config_timeout]: [u32; 2],
         on_deadline: &OnDeadline,
     ) -> Result<CallId, Failure> {
         let mut state = self.lock();
@@ -182,14 +216,14 @@ impl Registry {
         };
         state.next += 1;
         let deadline = now() + millis(timeout);
-        let place = {
-            let entry = state.scope(&scope);
+        let (place, kind) = {
+            let (entry, works) = state.scope_and_works(&scope);
             entry.marks = entry
                 .marks
                 .after(Event::Begin)
                 .map_err(|_| Failure::Closing)?;
             entry.calls.push(call);
-            entry.calls.len() - 1
+            (entry.calls.len() - 1, works.begin(is_resume))
         };
         state.calls.insert(
             call,
@@ -198,6 +232,7 @@ impl Registry {
                 place,
                 deadline,
                 config_timeout,
+                kind,
             },
         );
         let wake = state.deadlines.insert((deadline, call));
@@ -219,13 +254,15 @@ impl Registry {
             scope: key,
             place,
             deadline,
+            kind,
             ..
         }) = state.calls.remove(&call)
         else {
             return;
         };
         state.deadlines.remove((deadline, call));
-        let scope = state.scope(&key);
+        let (scope, works) = state.scope_and_works(&key);
+        works.settle(kind);
         scope.calls.swap_remove(place);
         let moved = scope.calls.get(place).copied();
         scope.marks = scope
@@ -353,6 +390,11 @@ impl State {
 
     /// The scope's entry, made when there is none.
     fn scope(&mut self, key: &ScopeKey) -> &mut Scope {
+        self.scope_and_works(key).0
+    }
+
+    /// The same, and the works of its lease.
+    fn scope_and_works(&mut self, key: &ScopeKey) -> (&mut Scope, &mut Works) {
         let lease = self.leases.entry(key.lease.clone()).or_default();
         let place = lease
             .scopes
@@ -367,7 +409,7 @@ impl State {
             });
             lease.scopes.len() - 1
         });
-        &mut lease.scopes[place]
+        (&mut lease.scopes[place], &mut lease.works)
     }
 
     /// Drops what there is nothing to remember of (invariant 3).

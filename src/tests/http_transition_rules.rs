@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::error::Desired::{Paused, Running};
-use crate::http::transition::{Next, look_after, next};
+use crate::http::looks::look_after;
+use crate::http::transition::{Next, next};
 
 #[test]
 fn a_state_that_is_reached_is_done_whatever_was_submitted() {

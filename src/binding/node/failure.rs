@@ -15,6 +15,7 @@ pub fn to_error<'e>(js: Js<'e>, failure: &Failure) -> Outcome<'e> {
         Failure::SetupUnconfirmed { sandbox_id } => {
             ("sandbox", [js.string(sandbox_id)?, undefined])
         }
+        Failure::ProcessUnconfirmed => ("cleanup", [undefined; 2]),
         Failure::Config { field, .. } => ("config", [js.string(field.as_str())?, undefined]),
         Failure::Api { status, operation } => {
             let status = js.integer(u32::from(*status))?;
@@ -25,10 +26,12 @@ pub fn to_error<'e>(js: Js<'e>, failure: &Failure) -> Outcome<'e> {
         Failure::TimedOut { .. } => ("timeout", [undefined; 2]),
         Failure::Internal => ("internal", [undefined; 2]),
         Failure::Closing
+        | Failure::ClosingToResume
         | Failure::ReleaseInProgress
         | Failure::Unconfirmed
         | Failure::ExpiryUnsupported
         | Failure::WorkspaceUnprepared
+        | Failure::ProbeFailed
         | Failure::TimeoutInvalid
         | Failure::ApiKeyMissing
         | Failure::ApiKeyNotForOrigin

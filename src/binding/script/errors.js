@@ -57,6 +57,8 @@
         error = new CreateosError(message, code);
         error.field = first;
         return error;
+      case 'cleanup':
+        return new CreateosCleanupError(message);
       case 'sandbox':
         error = new CreateosCleanupError(message);
         error.sandboxId = first;

@@ -6,6 +6,9 @@
 
   const NOTHING = Object.freeze({});
 
+  /** What a lease is wanted for, which decides the refusal's message. */
+  const ACTION = Object.freeze({ track: 0, release: 1, workspace: 2 });
+
   /** What is there to read properties of: the value, or an object without any. */
   const fields = (value) => (isObject(value) ? value : NOTHING);
 
@@ -32,14 +35,14 @@
   }
 
   /** Checks ownership whole, and gives the claim with its configuration. Throws the refusal. */
-  function own(release, id, metadata, params) {
+  function own(action, id, metadata, params) {
     const claim = readClaim(id, metadata, params);
-    if (claim.mask !== 0) throw native.refuse(release, claim.mask);
+    if (claim.mask !== 0) throw native.refuse(action, claim.mask);
     const entry = readConfig(params.config);
     const recorded = metadata.apiUrl;
     // What was found right for this very configuration before is right again.
     if (recorded !== entry.origin) {
-      if (!native.isOrigin(entry.parsed, recorded)) throw native.refuse(release, 0);
+      if (!native.isOrigin(entry.parsed, recorded)) throw native.refuse(action, 0);
       entry.origin = recorded;
     }
     claim.entry = entry;
@@ -194,6 +197,6 @@
     return native.scopeKey(coreOf(readConfig(config)), companyId, environmentId, providerLeaseId);
   };
 
-  Object.assign(shared, { fields, own, requireIds });
+  Object.assign(shared, { ACTION, fields, own, requireIds });
 })
 //# sourceURL=createos-lease/guards.js

@@ -1,0 +1,205 @@
+// The rest of a lease's life (specification, section 8): validateConfig, probe, acquire, resume,
+// realizeWorkspace.
+(function lifecycle(native, shared) {
+  'use strict';
+
+  const {
+    ABORTED,
+    ACTION,
+    Call,
+    CreateosCleanupError,
+    CreateosError,
+    coreOf,
+    defaultReason,
+    describe,
+    fields,
+    isObject,
+    isSignal,
+    onAbort,
+    own,
+    readConfig,
+    readList,
+    requireIds,
+    toReason,
+  } = shared;
+
+  const { AbortController } = globalThis;
+
+  /** The folder of a lease's files in its sandbox. */
+  const WORKSPACE = '/paperclip-workspace';
+
+  /** The caller's own signal, if there is one. */
+  function readSignal(options) {
+    if (options === undefined || options === null) return undefined;
+    if (!isObject(options) || Array.isArray(options)) {
+      throw new TypeError('options must be an object.');
+    }
+    const { signal } = options;
+    if (signal === undefined || signal === null) return undefined;
+    if (!isSignal(signal)) throw new TypeError('options.signal must be an AbortSignal.');
+    return signal;
+  }
+
+  /**
+   * Runs what only a shutdown and the caller's signal give up: the one with the reason that it gives
+   * calls, the other with its own.
+   */
+  async function cancellable(signal, start) {
+    const cancel = native.createCancel();
+    const started = start(cancel);
+    const untie = signal === undefined ? undefined : onAbort(signal, () => native.cancel(cancel));
+    try {
+      return await started;
+    } catch (error) {
+      throw toReason(error, signal?.aborted ? signal : { reason: defaultReason() });
+    } finally {
+      untie?.();
+    }
+  }
+
+  async function validateConfig(params) {
+    try {
+      return { ok: true, normalizedConfig: describe(readConfig(fields(params).config)) };
+    } catch (error) {
+      if (error instanceof CreateosError) return { ok: false, errors: [error.message] };
+      throw error;
+    }
+  }
+
+  async function probe(state, params, options) {
+    const { handle } = state;
+    const config = fields(params).config;
+    const signal = readSignal(options);
+    let isAborted = false;
+    try {
+      const core = coreOf(readConfig(config));
+      if (signal?.aborted) throw signal.reason;
+      await cancellable(signal, (cancel) =>
+        native.probe(handle, core, cancel).catch((error) => {
+          isAborted = error === ABORTED;
+          throw error;
+        }),
+      );
+    } catch (error) {
+      // What was given up has no outcome, and a sandbox that may be left has to be heard of.
+      const isLeft = error instanceof CreateosCleanupError;
+      const isKnown = error instanceof CreateosError || error?.name === 'TimeoutError';
+      if (isAborted || signal?.aborted || isLeft || !isKnown) throw error;
+      return { ok: false, summary: error.message };
+    }
+    return { ok: true, summary: 'CreateOS created a sandbox and ran a command in it.' };
+  }
+
+  /** The run's own egress rules: two arrays, or nothing where they are not in their form. */
+  function readEgress(settings) {
+    const networkEgress = fields(settings).networkEgress;
+    if (networkEgress === undefined || networkEgress === null) return [[], []];
+    if (!isObject(networkEgress) || Array.isArray(networkEgress)) return [];
+    const lists = [networkEgress.allowFqdns, networkEgress.allowCidrs].map(readList);
+    // What is no list holds no strings: it is refused as a list of something else is.
+    return lists.map((list) => (list === false ? [undefined] : (list ?? [])));
+  }
+
+  async function acquire(state, params, options) {
+    const { handle } = state;
+    const given = fields(params);
+    const { companyId, environmentId, requestedExpiresAt } = given;
+    if (requestedExpiresAt !== undefined && requestedExpiresAt !== null && requestedExpiresAt !== '') {
+      throw native.refuseExpiry();
+    }
+    requireIds({ companyId, environmentId });
+    const { adapterType, issueId, executionWorkspaceId, executionWorkspaceSettings } = given;
+    const entry = readConfig(given.config);
+    const core = coreOf(entry);
+    const [fqdns, cidrs] = readEgress(executionWorkspaceSettings);
+    const adapter = typeof adapterType === 'string' && adapterType !== '' ? adapterType : null;
+    const reusable = Boolean(issueId || executionWorkspaceId);
+    const config = describe(entry);
+    const signal = readSignal(options);
+    if (signal?.aborted) throw signal.reason;
+    const [providerLeaseId, marker, rootfs, effectiveEgressAllowlist, autoPauseAfterSeconds] =
+      await cancellable(signal, (cancel) =>
+        native.acquire(handle, core, cancel, adapter, fqdns, cidrs, reusable),
+      );
+    return {
+      providerLeaseId,
+      metadata: {
+        provider: 'createos',
+        apiUrl: config.apiUrl,
+        companyId,
+        environmentId,
+        remoteCwd: WORKSPACE,
+        shellCommand: 'bash',
+        marker,
+        shape: config.shape,
+        rootfs,
+        region: config.region,
+        reuseLease: config.reuseLease,
+        adapterType: adapter,
+        baseEgressAllowlist: config.egressAllowlist,
+        effectiveEgressAllowlist,
+        autoPauseAfterSeconds,
+      },
+    };
+  }
+
+  const expired = () => ({ providerLeaseId: null, metadata: { expired: true } });
+
+  async function resume(state, params, options) {
+    const given = fields(params);
+    const providerLeaseId = given.providerLeaseId;
+    // A copy, since all of it comes back and each property is read once.
+    const metadata = { ...fields(given.leaseMetadata) };
+    const claim = own(ACTION.release, providerLeaseId, metadata, given);
+    const { id, companyId, environmentId, entry } = claim;
+    const core = coreOf(entry);
+    const signal = readSignal(options);
+    const controller = new AbortController();
+    const cancel = native.createCancel();
+    controller.signal.addEventListener('abort', () => native.cancel(cancel), { once: true });
+    const begun = native.resume(
+      state.handle,
+      core,
+      companyId,
+      environmentId,
+      id,
+      cancel,
+      signal?.aborted === true,
+      metadata.marker,
+      metadata.shape,
+      metadata.rootfs,
+      metadata.region,
+      metadata.adapterType,
+      metadata.autoPauseAfterSeconds,
+      readList(metadata.baseEgressAllowlist),
+      readList(metadata.effectiveEgressAllowlist),
+    );
+    if (begun === undefined) return expired();
+    if (begun === null) throw signal.reason;
+    const [slot, resumed] = begun;
+    const call = new Call(slot);
+    try {
+      call.enter(controller, signal);
+      if (!(await resumed)) return expired();
+      return { providerLeaseId: id, metadata: { ...metadata, resumedLease: true } };
+    } catch (error) {
+      const reason = toReason(error, controller.signal);
+      call.failed(reason, state.cleanupErrors);
+      throw reason;
+    } finally {
+      call.leave();
+    }
+  }
+
+  async function realizeWorkspace(params) {
+    const given = fields(params);
+    const lease = fields(given.lease);
+    const providerLeaseId = lease.providerLeaseId;
+    const metadata = lease.metadata;
+    own(ACTION.workspace, providerLeaseId, metadata, given);
+    return { cwd: WORKSPACE, metadata: { provider: 'createos', remoteCwd: WORKSPACE } };
+  }
+
+  shared.lifecycle = { acquire, probe, realizeWorkspace, resume, validateConfig };
+})
+//# sourceURL=createos-lease/lifecycle.js

@@ -1,0 +1,70 @@
+//! Removing a sandbox, and seeing it gone (specification, sections 5 and 8).
+
+use reqwest::Method;
+
+use super::bound::Bound;
+use super::client::Client;
+use super::fields::string;
+use super::id::SandboxId;
+use super::looks::Looks;
+use crate::error::Failure;
+
+/// The state of a sandbox that is no more.
+const DESTROYED: &str = "destroyed";
+/// States from which a removal that was accepted does not go on by itself.
+const STOPPED: [&str; 2] = ["error", "failed"];
+
+/// What the provider says of a removal that it has accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is under way.
+    Begun,
+    /// The sandbox is destroyed or gone.
+    Done,
+}
+
+impl Client {
+    /// Asks for a sandbox's removal. HTTP 404 is a success: it is gone.
+    pub async fn destroy_sandbox(&self, id: &SandboxId, bound: Bound) -> Result<Removal, Failure> {
+        let path = format!("/sandboxes/{id}");
+        match self.confirmed(Method::DELETE, path, None, bound).await {
+            Ok(answer) => {
+                let status = answer.and_then(|answer| {
+                    let [status] = answer.fields(["status"]);
+                    status.and_then(string)
+                });
+                Ok(match status.as_deref() {
+                    Some(DESTROYED) => Removal::Done,
+                    _ => Removal::Begun,
+                })
+            }
+            Err(failure) if failure.is_not_found() => Ok(Removal::Done),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Removes a sandbox and looks at it until the provider shows it destroyed or gone. A look that
+    /// fails for a moment is no answer: the next one tells.
+    pub async fn see_destroyed(&self, id: &SandboxId, bound: Bound) -> Result<(), Failure> {
+        let mut removal = self.destroy_sandbox(id, bound.clone()).await?;
+        let mut looks = Looks::begin();
+        while removal == Removal::Begun {
+            looks.pause(&bound).await?;
+            let status = match self.get_sandbox(id, bound.clone()).await {
+                Ok(sandbox) => sandbox.status,
+                Err(failure) if failure.is_not_found() => return Ok(()),
+                Err(failure) if failure.is_passing() => continue,
+                Err(failure) => return Err(failure),
+            };
+            if status == DESTROYED {
+                return Ok(());
+            }
+            // Removals may be repeated. Right after the first the old state may still be read.
+            let stands = status != "destroying" && looks.is_late();
+            if stands || STOPPED.contains(&status.as_str()) {
+                removal = self.destroy_sandbox(id, bound.clone()).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -72,7 +72,7 @@ pub fn finish_release<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     // The closing mark is lifted here, on JavaScript's thread, when the promise settles: whatever
     // else the caller does in the tick of its release still finds the scope closing.
     let hold = release.hold();
-    let run = async move { Ok((hold, release.run(client, &id, confirm).await)) };
+    let run = async move { Ok((hold, release.confirming(confirm).run(client, &id).await)) };
     promise(js, Survival::GoesOn, run, |js, (hold, outcome)| {
         drop(hold);
         match outcome? {

@@ -23,7 +23,7 @@ struct Download {
 
 /// How far a body has been read.
 enum Reading {
-    Open(AnswerBody),
+    Open(Box<AnswerBody>),
     /// Its request's bound has passed while nobody read: told at the next read.
     Failed(Failure),
     Ended,
@@ -79,7 +79,7 @@ pub fn request<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 fn download(body: AnswerBody, bound: Bound) -> Result<Arc<Download>, Failure> {
     let dropped = CancellationToken::new();
     let download = Arc::new(Download {
-        body: AsyncMutex::new(Reading::Open(body)),
+        body: AsyncMutex::new(Reading::Open(Box::new(body))),
         dropped: dropped.clone(),
     });
     let watched = Arc::downgrade(&download);

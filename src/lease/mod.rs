@@ -1,7 +1,7 @@
 //! What happens to a lease: it is acquired, resumed and released; and what goes with that.
 
 pub mod acquire;
-mod orphans;
+pub mod orphans;
 pub mod probe;
 pub mod release;
 mod removal;

@@ -20,7 +20,7 @@ const MARKER: &str = "createos-lease-command-";
 const PAUSES: [Duration; 3] = [
     Duration::ZERO,
     Duration::from_millis(250),
-    Duration::from_millis(1000),
+    Duration::from_secs(1),
 ];
 
 /// How it went.

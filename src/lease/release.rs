@@ -72,6 +72,7 @@ pub struct Release {
     closing: Arc<Closing>,
     drain: Drain,
     ending: Ending,
+    confirm: bool,
 }
 
 impl Release {
@@ -88,6 +89,7 @@ impl Release {
                 closing: Arc::new(closing),
                 drain,
                 ending,
+                confirm: false,
             },
             calls,
         ))
@@ -99,21 +101,22 @@ impl Release {
         Arc::clone(&self.closing)
     }
 
+    /// With `confirm` a removal is waited for until the provider shows it; else one that it has accepted
+    /// is enough.
+    #[must_use]
+    pub fn confirming(mut self, confirm: bool) -> Self {
+        self.confirm = confirm;
+        self
+    }
+
     /// Waits for the calls, then does what the ending says. `lease_id` is the provider's id as the
     /// host kept it; one that no provider gives fails here, after the calls were stopped.
-    ///
-    /// With `confirm` there is a proof unless the sandbox stays as it is; without, a removal that the
-    /// provider has accepted is enough.
-    pub async fn run(
-        self,
-        client: Client,
-        lease_id: &str,
-        confirm: bool,
-    ) -> Result<Option<Proof>, Failure> {
+    pub async fn run(self, client: Client, lease_id: &str) -> Result<Option<Proof>, Failure> {
         let Self {
             closing,
             drain,
             ending,
+            confirm,
         } = self;
         let settled = drain.wait().await;
         let (registry, scope) = (closing.registry(), closing.scope());

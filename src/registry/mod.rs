@@ -20,11 +20,14 @@ mod drain;
 #[cfg(test)]
 mod invariants;
 mod marks;
+mod states;
 mod timer;
 mod works;
 
 pub use drain::{Closing, Drain};
 pub use marks::{Event, Marks};
+#[cfg(test)]
+pub use states::LeaseState;
 pub use timer::OnDeadline;
 
 use std::collections::hash_map::Entry;
@@ -50,27 +53,6 @@ pub struct CallId {
     sequence: u64,
     /// What the caller knows the call by; means nothing here.
     pub tag: u32,
-}
-
-/// What a scope looks like from outside (`leaseState`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseState {
-    Open,
-    Closing,
-    Unconfirmed,
-    Shutdown,
-}
-
-impl LeaseState {
-    /// As JavaScript sees it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Closing => "closing",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Shutdown => "shutdown",
-        }
-    }
 }
 
 /// The calls and marks of one driver. Cheap to clone.
@@ -152,20 +134,6 @@ impl Registry {
                 ending: CancellationToken::new(),
             }),
         }
-    }
-
-    /// Whether a call may begin: check 3 of section 4 alone.
-    pub fn admit(&self, scope: &ScopeKey) -> Result<(), Failure> {
-        if self.lock().admits(scope) {
-            Ok(())
-        } else {
-            Err(Failure::Closing)
-        }
-    }
-
-    /// The same for a resume.
-    pub fn admit_resume(&self, scope: &ScopeKey) -> Result<(), Failure> {
-        self.admit(scope).map_err(|_| Failure::ClosingToResume)
     }
 
     /// Registers a call, which ends by [`Registry::settle`]. `on_deadline` is told when it has run
@@ -284,27 +252,6 @@ impl Registry {
         }
     }
 
-    /// The state of a scope as `leaseState` tells it.
-    pub fn state(&self, scope: &ScopeKey) -> LeaseState {
-        let state = self.lock();
-        if state.shut_down {
-            return LeaseState::Shutdown;
-        }
-        let (marks, destroying) = state.marks(scope);
-        if destroying || marks.closing > 0 {
-            LeaseState::Closing
-        } else if marks.unconfirmed {
-            LeaseState::Unconfirmed
-        } else {
-            LeaseState::Open
-        }
-    }
-
-    /// Whether the scope's cleanup is unconfirmed.
-    pub fn is_unconfirmed(&self, scope: &ScopeKey) -> bool {
-        self.lock().marks(scope).0.unconfirmed
-    }
-
     /// A release for reuse gave up waiting: nobody can vouch for what still runs.
     pub fn bound_passed(&self, scope: &ScopeKey) {
         let mut state = self.lock();
@@ -368,26 +315,6 @@ impl Drop for Shared {
 }
 
 impl State {
-    fn admits(&self, scope: &ScopeKey) -> bool {
-        let (marks, destroying) = self.marks(scope);
-        !self.shut_down && !destroying && marks.admits()
-    }
-
-    /// The scope's marks, and whether its lease is being destroyed.
-    fn marks(&self, key: &ScopeKey) -> (Marks, bool) {
-        let Some(lease) = self.leases.get(&key.lease) else {
-            return (Marks::default(), false);
-        };
-        let marks = lease
-            .scopes
-            .iter()
-            .find(|scope| scope.account == key.account);
-        (
-            marks.map(|scope| scope.marks).unwrap_or_default(),
-            lease.destroying > 0,
-        )
-    }
-
     /// The scope's entry, made when there is none.
     fn scope(&mut self, key: &ScopeKey) -> &mut Scope {
         self.scope_and_works(key).0

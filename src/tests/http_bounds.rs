@@ -41,3 +41,21 @@ async fn a_cancellation_that_counts_before_the_departure_ends_nothing_after_it()
     assert_eq!(unsent, Err(Ended::Cancelled));
     assert_eq!(bound.departing().run(sleep(SECOND)).await, Ok(()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_waited_for_a_little_longer_than_the_wish_for_it() {
+    let token = CancellationToken::new();
+    let bound = Bound::cancelled_by(token.clone()).with_patience(SECOND);
+    token.cancel();
+    let start = now();
+    assert_eq!(bound.run(sleep(SECOND)).await, Err(Ended::Cancelled));
+    let unsent = bound.while_unsent().run(sleep(SECOND)).await;
+    assert_eq!(unsent, Err(Ended::Cancelled));
+    assert_eq!(now(), start);
+    assert_eq!(bound.departing().run(sleep(SECOND / 2)).await, Ok(()));
+    assert_eq!(
+        bound.departing().run(sleep(HOUR)).await,
+        Err(Ended::Cancelled)
+    );
+    assert_eq!(now() - start, SECOND / 2 + SECOND);
+}

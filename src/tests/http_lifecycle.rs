@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::http_server::{Reply, Server};
 use crate::clock::{millis, now};
 use crate::error::{Desired, Failure, Operation, ResponseFault};
-use crate::http::{Bound, CreateSandbox, SandboxId};
+use crate::http::{Bound, CreateSandbox, Removal, SandboxId};
 use crate::text::Text;
 
 fn id() -> SandboxId {
@@ -133,15 +133,19 @@ async fn an_id_that_is_none_is_refused() {
 async fn a_sandbox_that_is_gone_is_destroyed_and_other_failures_surface() {
     let gone = || Reply::json(404, r#"{"status":"fail","data":null}"#);
     for (reply, expected) in [
-        (gone(), Ok(())),
-        (Reply::data("{}"), Ok(())),
+        (gone(), Ok(Removal::Done)),
+        (Reply::data("{}"), Ok(Removal::Begun)),
         (
             Reply::data(r#"{"id":"sb-1","status":"destroying"}"#),
-            Ok(()),
+            Ok(Removal::Begun),
+        ),
+        (
+            Reply::data(r#"{"id":"sb-1","status":"destroyed"}"#),
+            Ok(Removal::Done),
         ),
         (
             Reply::Whole(b"HTTP/1.1 204 No Content\r\n\r\n".into()),
-            Ok(()),
+            Ok(Removal::Begun),
         ),
         (
             Reply::with(200, "", b""),

@@ -9,6 +9,8 @@ mod invariants;
 mod late_settlement;
 mod ownership;
 mod release_order;
+mod resume_plan;
+mod resumes;
 mod rotated_key;
 mod scope_keys;
 mod secrets;

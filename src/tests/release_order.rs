@@ -8,7 +8,7 @@ use crate::config::{Config, Raw, RawConfig};
 use crate::error::{Desired, Failure, Operation, ResponseFault};
 use crate::http::http_server::{Reply, Seen, Server};
 use crate::http::{Bound, SandboxId};
-use crate::lease::release::{Ending, Release};
+use crate::lease::release::{Ending, Proof, Release};
 use crate::registry::{LeaseState, Registry};
 use crate::text::Text;
 
@@ -43,7 +43,11 @@ async fn requests(server: &mut Server, number: usize) -> Vec<String> {
 }
 
 /// Releases a scope without calls.
-async fn release(registry: &Registry, ending: Ending, server: &Server) -> Result<(), Failure> {
+async fn release(
+    registry: &Registry,
+    ending: Ending,
+    server: &Server,
+) -> Result<Option<Proof>, Failure> {
     let (release, named) =
         Release::begin(registry, &scope("lease", "account"), ending).expect("it is open");
     assert_eq!(named, []);
@@ -82,7 +86,7 @@ fn the_ending_follows_from_the_request_the_configuration_and_the_recorded_idle_t
 async fn a_destroy_deletes_the_sandbox() {
     let mut server = answering(vec![Reply::data("{}")]).await;
     let registry = Registry::new();
-    assert_eq!(release(&registry, Ending::Destroy, &server).await, Ok(()));
+    assert_eq!(release(&registry, Ending::Destroy, &server).await, Ok(None));
     assert_eq!(
         requests(&mut server, 1).await,
         ["DELETE /v1/sandboxes/sb-1"]
@@ -100,7 +104,10 @@ async fn a_release_for_reuse_pauses_the_sandbox() {
     ])
     .await;
     let registry = Registry::new();
-    assert_eq!(release(&registry, Ending::Pause, &server).await, Ok(()));
+    assert_eq!(
+        release(&registry, Ending::Pause, &server).await,
+        Ok(Some(Proof::Stopped))
+    );
     assert_eq!(
         requests(&mut server, 4).await,
         [
@@ -114,10 +121,105 @@ async fn a_release_for_reuse_pauses_the_sandbox() {
 }
 
 #[tokio::test]
+async fn a_confirmed_destroy_looks_until_the_sandbox_is_gone() {
+    for (replies, looks) in [
+        (
+            vec![Reply::data(r#"{"id":"sb-1","status":"destroyed"}"#)],
+            0,
+        ),
+        (vec![Reply::json(404, "{}")], 0),
+        (vec![Reply::data("{}"), state("destroyed")], 1),
+        (
+            vec![
+                Reply::data("{}"),
+                state("destroying"),
+                Reply::json(404, "{}"),
+            ],
+            2,
+        ),
+        // What fails for a moment tells nothing.
+        (
+            vec![
+                Reply::data("{}"),
+                Reply::json(502, ""),
+                Reply::ThenClose(Vec::new()),
+                state("destroyed"),
+            ],
+            3,
+        ),
+    ] {
+        let mut server = answering(replies).await;
+        let registry = Registry::new();
+        let scope = scope("lease", "account");
+        let begun = Release::begin(&registry, &scope, Ending::Destroy);
+        let (release, _) = begun.expect("it is open");
+        let release = release.confirming(true);
+        let proof = release.run(reusing(&server.origin, 60_000), "sb-1").await;
+        assert_eq!(proof, Ok(Some(Proof::Destroyed)));
+        let seen = requests(&mut server, looks + 1).await;
+        assert_eq!(seen[0], "DELETE /v1/sandboxes/sb-1");
+        assert!(
+            seen[1..]
+                .iter()
+                .all(|seen| seen == "GET /v1/sandboxes/sb-1")
+        );
+        registry.assert_empty();
+    }
+}
+
+#[tokio::test]
+async fn a_removal_that_has_stopped_is_asked_for_again() {
+    let mut server = answering(vec![
+        Reply::data("{}"),
+        state("running"),
+        state("error"),
+        Reply::data("{}"),
+        state("failed"),
+        Reply::data(r#"{"status":"destroyed"}"#),
+    ])
+    .await;
+    let client = reusing(&server.origin, 60_000);
+    let sandbox = SandboxId::parse("sb-1").expect("an id");
+    assert_eq!(
+        client.see_destroyed(&sandbox, client.default_bound()).await,
+        Ok(())
+    );
+    let methods: Vec<String> = requests(&mut server, 6).await;
+    let methods: Vec<_> = methods
+        .iter()
+        .filter_map(|seen| seen.split(' ').next())
+        .collect();
+    assert_eq!(methods, ["DELETE", "GET", "GET", "DELETE", "GET", "DELETE"]);
+}
+
+#[tokio::test]
+async fn a_destroy_that_is_not_confirmed_leaves_the_mark() {
+    let server = Server::start(|seen| match seen.method.as_str() {
+        "DELETE" => Reply::data("{}"),
+        _ => state("destroying"),
+    })
+    .await;
+    let registry = Registry::new();
+    let scope = scope("lease", "account");
+    registry.bound_passed(&scope);
+    let (release, _) = Release::begin(&registry, &scope, Ending::Destroy).expect("not closing");
+    let release = release.confirming(true);
+    let released = release.run(reusing(&server.origin, 80), "sb-1").await;
+    assert!(
+        matches!(released, Err(Failure::TimedOut { .. })),
+        "{released:?}"
+    );
+    assert_eq!(registry.state(&scope), LeaseState::Unconfirmed);
+}
+
+#[tokio::test]
 async fn a_sandbox_left_warm_hears_nothing() {
     let server = answering(Vec::new()).await;
     let registry = Registry::new();
-    assert_eq!(release(&registry, Ending::KeepWarm, &server).await, Ok(()));
+    assert_eq!(
+        release(&registry, Ending::KeepWarm, &server).await,
+        Ok(None)
+    );
     assert_eq!(server.connections(), 0);
     registry.assert_empty();
 }
@@ -154,7 +256,8 @@ async fn nothing_reaches_the_provider_before_the_last_call_has_settled() {
             settled.store(call == calls[1], Ordering::SeqCst);
             registry.settle(call, false);
         }
-        assert_eq!(run.await.expect("no panic"), Ok(()));
+        let proof = (ending == Ending::Pause).then_some(Proof::Stopped);
+        assert_eq!(run.await.expect("no panic"), Ok(proof));
         assert_eq!(requests(&mut server, 1).await.len(), 1);
         registry.assert_empty();
     }
@@ -177,7 +280,10 @@ async fn a_sandbox_that_is_gone_is_a_success() {
         if ending == Ending::Destroy {
             registry.bound_passed(&scope("lease", "account"));
         }
-        assert_eq!(release(&registry, ending, &server).await, Ok(()));
+        assert_eq!(
+            release(&registry, ending, &server).await,
+            Ok(Some(Proof::Destroyed))
+        );
         registry.assert_empty();
     }
 }
@@ -210,7 +316,7 @@ async fn a_destroy_that_fails_keeps_the_mark_and_can_be_tried_again() {
         );
         assert_eq!(registry.state(&own), LeaseState::Unconfirmed);
         registry.assert_invariants();
-        assert_eq!(release(&registry, Ending::Destroy, &server).await, Ok(()));
+        assert_eq!(release(&registry, Ending::Destroy, &server).await, Ok(None));
         assert_eq!(registry.state(&own), LeaseState::Open);
         assert_eq!(
             requests(&mut server, 2).await,
@@ -317,7 +423,10 @@ async fn an_id_matters_only_to_a_request() {
     let own = scope("lease", "account");
     let (warm, _) = Release::begin(&registry, &own, Ending::KeepWarm).expect("it is open");
     let server = answering(Vec::new()).await;
-    assert_eq!(warm.run(reusing(&server.origin, 1000), "a/b").await, Ok(()));
+    assert_eq!(
+        warm.run(reusing(&server.origin, 1000), "a/b").await,
+        Ok(None)
+    );
     registry.bound_passed(&own);
     let (pause, _) = Release::begin(&registry, &own, Ending::Pause).expect("it has ended");
     let refused = pause.run(reusing(&server.origin, 1000), "a/b").await;

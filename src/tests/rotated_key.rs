@@ -168,7 +168,7 @@ async fn a_destroy_that_succeeds_lifts_every_accounts_mark() {
     registry.settle(late, true);
     assert_eq!(
         release.run(reusing(&server.origin, 1000), "sb-1").await,
-        Ok(())
+        Ok(None)
     );
     assert_eq!(server.seen().await.method, "DELETE");
     assert_eq!(server.seen_so_far(), 0);

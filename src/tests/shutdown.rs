@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::{begin, let_run, reusing, scope};
 use crate::clock::{millis, now};
@@ -164,11 +165,11 @@ async fn releases_still_work_after_a_shutdown() {
     let refused = Release::begin(&registry, &scope, Ending::Destroy).map(|_| ());
     assert_eq!(refused, Err(Failure::ReleaseInProgress));
     registry.settle(call, false);
-    assert_eq!(release.run(client.clone(), "sb-1").await, Ok(()));
+    assert_eq!(release.run(client.clone(), "sb-1").await, Ok(None));
     assert_eq!(server.seen().await.method, "DELETE");
     assert!(!registry.is_unconfirmed(&scope));
     let (warm, _) = Release::begin(&registry, &scope, Ending::KeepWarm).expect("it has ended");
-    assert_eq!(warm.run(client, "sb-1").await, Ok(()));
+    assert_eq!(warm.run(client, "sb-1").await, Ok(None));
     assert_eq!(registry.state(&scope), LeaseState::Shutdown);
     registry.assert_empty();
 }
@@ -198,7 +199,7 @@ async fn an_acquisition_after_a_shutdown_sends_nothing() {
     registry.shut_down();
     let client = reusing(&server.origin, 1000);
     assert_eq!(
-        acquire(&registry, &client, plan(&client)).await,
+        acquire(&registry, &client, plan(&client), CancellationToken::new()).await,
         Err(Failure::Closing)
     );
     assert_eq!(server.seen_so_far(), 0);
@@ -230,7 +231,7 @@ async fn a_shutdown_gives_an_acquisition_up_and_waits_until_its_sandbox_is_remov
         .await;
         let client = reusing(&server.origin, 5000);
         let waiter = registry.clone();
-        let acquiring = acquire(&registry, &client, plan(&client));
+        let acquiring = acquire(&registry, &client, plan(&client), CancellationToken::new());
         let waiting = async {
             waiter.ending().cancelled().await;
             waiter.idle().await;
@@ -269,7 +270,7 @@ async fn a_sandbox_that_cannot_be_removed_is_named() {
     };
     let server = Server::start(acquisition(look, || Reply::json(500, "{}"))).await;
     let client = reusing(&server.origin, 5000);
-    let failure = acquire(&registry, &client, plan(&client))
+    let failure = acquire(&registry, &client, plan(&client), CancellationToken::new())
         .await
         .expect_err("it was shut down");
     assert_eq!(

@@ -1,7 +1,7 @@
 //! The native half of createos-lease, from the top floor to the ground. Imports go down this list.
 //!
 //! * `binding`: the boundary to Node, and the only place that names it.
-//! * `lease`: what happens to a lease: acquire, release.
+//! * `lease`: what happens to a lease: acquire, resume, release; and the probe.
 //! * `registry`: which calls run under which lease, and which leases are closing or unconfirmed.
 //! * `http`: the provider's API.
 //! * `pacing`: when a request may go out.

@@ -2,7 +2,7 @@
 // CREATEOS_API_URL, CREATEOS_API_KEY and CREATEOS_SHAPE are set. It exits 0 only if everything it
 // tells of has happened, and leaves no sandbox behind.
 import process from 'node:process';
-import { CreateosApiError, CreateosClient, LeaseDriver, explainLease } from '../../index.js';
+import { CreateosClient, LeaseDriver, explainLease } from '../../index.js';
 import { startProvider } from '../provider/index.mjs';
 import { runCommand } from './command.mjs';
 import { Timeline } from './timeline.mjs';
@@ -23,12 +23,17 @@ const owner = {
   },
 };
 
+/** What a command leaves in the lease's workspace. */
+const NOTE = '/paperclip-workspace/note.txt';
+
 const driver = new LeaseDriver();
 const timeline = new Timeline(isReal ? 'the real provider' : 'the loopback provider');
 /** @type {import('../../index.js').AcquiredLease | undefined} */
 let lease;
 
 try {
+  const { ok, summary } = await driver.probe(owner);
+  timeline.check(ok, 'probe', summary);
   lease = await driver.acquire(owner);
   await story(lease);
 } catch (error) {
@@ -47,7 +52,7 @@ async function story(lease) {
   const params = { ...owner, lease };
 
   timeline.tell('track', 'a command, its output live:');
-  const script = 'for word in one two three; do echo "$word"; sleep 0.2; done';
+  const script = `for word in one two three; do echo "$word"; sleep 0.2; done; echo kept > ${NOTE}`;
   const exitCode = await driver.track(params, (leased, signal) =>
     runCommand(leased, id, script, signal, (text) => timeline.output(text)),
   );
@@ -67,8 +72,34 @@ async function story(lease) {
   const claim = { ...owner, providerLeaseId: id, leaseMetadata: lease.metadata };
   await releaseWhileRunning(params, claim);
 
-  await driver.destroy(claim);
-  timeline.check(await isGone(id), 'destroy', 'the sandbox is gone');
+  await resumeFromRecord(lease);
+
+  const receipt = await driver.destroy(claim, { confirm: true });
+  const seen = `the provider shows the sandbox ${receipt?.state}`;
+  timeline.check(receipt?.state === 'destroyed', 'destroy', seen);
+  const { providerLeaseId } = await driver.resume(claim);
+  timeline.check(providerLeaseId === null, 'resume', 'of a lease whose sandbox is gone: it has expired');
+}
+
+/**
+ * Takes the lease up again from what a host keeps of it, as after a restart: the sandbox runs again, with
+ * its files.
+ *
+ * @param {import('../../index.js').AcquiredLease} lease
+ */
+async function resumeFromRecord(lease) {
+  const { providerLeaseId, metadata } = JSON.parse(JSON.stringify(lease));
+  const restarted = new LeaseDriver();
+  const resumed = await restarted.resume({ ...owner, providerLeaseId, leaseMetadata: metadata });
+  timeline.check(resumed.providerLeaseId !== null, 'resume', 'by another driver, from the persisted lease');
+  let note = '';
+  await restarted.track({ ...owner, lease: resumed }, (leased, signal) =>
+    runCommand(leased, providerLeaseId, `cat ${NOTE}`, signal, (text) => {
+      note += text;
+      timeline.output(text);
+    }),
+  );
+  timeline.check(note === 'kept\n', 'track', 'what the command before the pause wrote is still there');
 }
 
 /**
@@ -112,21 +143,6 @@ async function releaseWhileRunning(params, claim) {
   timeline.check((await outcome)?.name === 'AbortError', 'track', 'the call rejected with the abort');
   const inOrder = order.join(', ') === 'abort, clean-up, pause';
   timeline.check(inOrder, 'order', `${order.join(', ')}: in this order`);
-}
-
-/**
- * Whether the provider shows the sandbox removed, or on its way there, or no more at all.
- *
- * @param {string} id
- */
-async function isGone(id) {
-  try {
-    const { status } = await new CreateosClient(owner.config).getSandbox(id);
-    return status === 'destroying' || status === 'destroyed';
-  } catch (error) {
-    if (error instanceof CreateosApiError && error.status === 404) return true;
-    throw error;
-  }
 }
 
 /**

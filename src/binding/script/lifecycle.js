@@ -66,27 +66,32 @@
     }
   }
 
+  /** The answer of a probe that failed. What is no failure of the environment's is thrown. */
+  function toAnswer(error) {
+    if (!(error instanceof CreateosError) && error?.name !== 'TimeoutError') throw error;
+    return { ok: false, summary: error.message };
+  }
+
+  /** What a probe rejects with: it was given up, or a sandbox may be left that has to be heard of. */
+  const isRejection = (error) => error === ABORTED || error instanceof CreateosCleanupError;
+
   async function probe(state, params, options) {
-    const { handle } = state;
-    const config = fields(params).config;
+    const { config } = fields(params);
     const signal = readSignal(options);
-    let isAborted = false;
+    let core;
     try {
-      const core = coreOf(readConfig(config));
-      if (signal?.aborted) throw signal.reason;
-      await cancellable(signal, (cancel) =>
-        native.probe(handle, core, cancel).catch((error) => {
-          isAborted = error === ABORTED;
-          throw error;
-        }),
-      );
+      core = coreOf(readConfig(config));
     } catch (error) {
-      // What was given up has no outcome, and a sandbox that may be left has to be heard of.
-      const isLeft = error instanceof CreateosCleanupError;
-      const isKnown = error instanceof CreateosError || error?.name === 'TimeoutError';
-      if (isAborted || signal?.aborted || isLeft || !isKnown) throw error;
-      return { ok: false, summary: error.message };
+      return toAnswer(error);
     }
+    if (signal?.aborted) throw signal.reason;
+    const failure = await cancellable(signal, (cancel) =>
+      native.probe(state.handle, core, cancel).catch((error) => {
+        if (isRejection(error)) throw error;
+        return error;
+      }),
+    );
+    if (failure !== undefined) return toAnswer(failure);
     return { ok: true, summary: 'CreateOS created a sandbox and ran a command in it.' };
   }
 

@@ -140,7 +140,7 @@ export interface ExpiredLease {
 export type ConfigValidation =
   | {
       ok: true;
-      /** As {@link parseConfig} gives it; it holds the key that the configuration holds. */
+      /** As {@link parseConfig} gives it, absent fields null; it holds the key that the configuration holds. */
       normalizedConfig: CreateosConfig & Record<string, unknown>;
     }
   | {
@@ -259,8 +259,9 @@ export interface TerminationReceipt {
  * configuration reuses leases and `destroy` is not true.
  *
  * With `confirm` a removed sandbox is looked at until the provider shows it destroyed or gone, within
- * `config.timeoutMs`, and the promise gives a receipt; nothing where nothing has ended (no lease id, or
- * a sandbox that is left running for the provider to pause).
+ * `config.timeoutMs`, and the promise gives a receipt. It gives none where nothing has ended (no lease id,
+ * or a sandbox that is left running for the provider to pause), nor where the provider knows no such
+ * sandbox from the start (HTTP 404): it is gone, or it is another account's.
  *
  * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`,
  * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_RELEASE_IN_PROGRESS`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`,
@@ -358,7 +359,7 @@ export class LeaseDriver {
   validateConfig(params: ConfigParams): Promise<ConfigValidation>;
   /**
    * Tries a configuration out (section 8): acquires a sandbox, runs a command in it, and destroys it.
-   * What fails is told in the answer. `issueId` and the like do not matter: it is never reused.
+   * What fails is told in the answer, a driver that is shut down included.
    *
    * @throws {CreateosError} `ERR_CREATEOS_CLEANUP_UNCONFIRMED` with `sandboxId` when the sandbox could
    * not be removed; the reason of a shutdown or of `options.signal`.

@@ -22,5 +22,18 @@ it('documents exactly the codes that the addon knows', () => {
 it('has a type for every export, and an export for every type of a value', () => {
   const declared = [...read('../index.d.ts').matchAll(/^export (?:class|function) (\w+)/gmu)];
   const exported = Object.keys(require('../index.js'));
-  expect(declared.map((match) => match[1]).toSorted()).toEqual(exported.toSorted());
+  // A function with overloads is declared once for each.
+  const names = new Set(declared.map((match) => match[1]));
+  expect([...names].toSorted()).toEqual(exported.toSorted());
+});
+
+it('shows the swap of a plugin as the code that its test runs', () => {
+  const section = /^## Swapping a plugin's lease logic\n(.*?)^## /msu.exec(read('../README.md'))?.[1] ?? '';
+  const blocks = [...section.matchAll(/^```ts\n(.*?)^```$/gmsu)].map((match) => match[1]);
+  const marked = (name: string) => {
+    const file = read(`./migration/${name}.ts`);
+    return new RegExp(`^// readme:${name}\n(.*?)^// readme:end$`, 'msu').exec(file)?.[1];
+  };
+  expect(blocks).toEqual([marked('before'), marked('after')]);
+  for (const line of blocks.join('').split('\n')) expect(line.length).toBeLessThanOrEqual(100);
 });

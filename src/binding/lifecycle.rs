@@ -129,15 +129,19 @@ pub fn acquire<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         reusable: js.to_boolean(reusable)?,
     };
     let plan = Plan::new(client.config(), &wishes)?;
-    let registry = js.held::<Driver>(driver)?.registry.clone();
+    // Let go of on JavaScript's thread, so that no shutdown is seen to end before this is.
+    let hold = js.held::<Driver>(driver)?.registry.acquiring()?;
     let planned = plan.clone();
-    // Refused in this tick, where the caller's frames are; what is begun later checks again.
-    drop(registry.acquiring()?);
     let run = async move {
-        let acquired = acquire_lease(&registry, &client, planned, cancel).await?;
-        Ok(Handover::new(client, acquired))
+        let acquired = acquire_lease(&hold, &client, planned, cancel).await;
+        Ok((
+            hold,
+            acquired.map(|acquired| Handover::new(client, acquired)),
+        ))
     };
-    promise(js, Survival::GoesOn, run, move |js, handover| {
+    promise(js, Survival::GoesOn, run, move |js, (hold, handover)| {
+        drop(hold);
+        let handover = handover?;
         let acquired = handover.acquired().ok_or(Failure::Internal)?;
         let lease = js.array([
             js.string(acquired.sandbox.as_str()),
@@ -156,10 +160,18 @@ pub fn acquire<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 pub fn probe<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let [driver, core, cancel, ..] = arguments;
     let client = js.held::<Core>(core)?.client.clone();
-    let registry = js.held::<Driver>(driver)?.registry.clone();
+    let hold = js.held::<Driver>(driver)?.registry.acquiring();
     let cancel = js.held::<CancellationToken>(cancel)?.clone();
-    let run = async move { probe_provider(&registry, &client, cancel).await };
-    promise(js, Survival::GoesOn, run, |js, ()| js.undefined())
+    let run = async move {
+        let hold = hold?;
+        let probed = probe_provider(&hold, &client, cancel).await;
+        Ok((hold, probed))
+    };
+    promise(js, Survival::GoesOn, run, |js, (hold, probed)| {
+        drop(hold);
+        probed?;
+        js.undefined()
+    })
 }
 
 fn slots<'e>(js: Js<'e>, calls: &[CallId]) -> Outcome<'e> {

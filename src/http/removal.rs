@@ -19,8 +19,10 @@ const STOPPED: [&str; 2] = ["error", "failed"];
 pub enum Removal {
     /// It is under way.
     Begun,
-    /// The sandbox is destroyed or gone.
+    /// The sandbox is destroyed.
     Done,
+    /// There is no such sandbox (HTTP 404): it is gone, or it never was this account's.
+    Absent,
 }
 
 impl Client {
@@ -38,26 +40,30 @@ impl Client {
                     _ => Removal::Begun,
                 })
             }
-            Err(failure) if failure.is_not_found() => Ok(Removal::Done),
+            Err(failure) if failure.is_not_found() => Ok(Removal::Absent),
             Err(failure) => Err(failure),
         }
     }
 
     /// Removes a sandbox and looks at it until the provider shows it destroyed or gone. A look that
-    /// fails for a moment is no answer: the next one tells.
-    pub async fn see_destroyed(&self, id: &SandboxId, bound: Bound) -> Result<(), Failure> {
+    /// fails for a moment is no answer: the next one tells. True when that proves its end: HTTP 404 does
+    /// only after a removal was accepted, since another account's sandbox is as absent.
+    pub async fn see_destroyed(&self, id: &SandboxId, bound: Bound) -> Result<bool, Failure> {
         let mut removal = self.destroy_sandbox(id, bound.clone()).await?;
+        if removal == Removal::Absent {
+            return Ok(false);
+        }
         let mut looks = Looks::begin();
         while removal == Removal::Begun {
             looks.pause(&bound).await?;
             let status = match self.get_sandbox(id, bound.clone()).await {
                 Ok(sandbox) => sandbox.status,
-                Err(failure) if failure.is_not_found() => return Ok(()),
+                Err(failure) if failure.is_not_found() => return Ok(true),
                 Err(failure) if failure.is_passing() => continue,
                 Err(failure) => return Err(failure),
             };
             if status == DESTROYED {
-                return Ok(());
+                return Ok(true);
             }
             // Removals may be repeated. Right after the first the old state may still be read.
             let stands = status != "destroying" && looks.is_late();
@@ -65,6 +71,6 @@ impl Client {
                 removal = self.destroy_sandbox(id, bound.clone()).await?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -10,7 +10,7 @@ use super::workspace::{Marker, prepare};
 use crate::config::{Config, unique_lines};
 use crate::error::{ConfigFault, ConfigField, Failure};
 use crate::http::{Client, CreateSandbox, SandboxId};
-use crate::registry::Registry;
+use crate::registry::Acquiring;
 use crate::runtime;
 use crate::text::Text;
 
@@ -74,16 +74,15 @@ pub struct Acquired {
 
 /// Creates a sandbox and prepares it, within the configuration's timeout. A shutdown gives it up, and so
 /// does `cancel`; a creation that is under way is waited for then, since only its answer tells what is to
-/// be removed.
+/// be removed. The shutdown waits until `acquiring` is dropped: for whoever has to tell the caller first.
 pub async fn acquire(
-    registry: &Registry,
+    acquiring: &Acquiring,
     client: &Client,
     plan: Plan,
     cancel: CancellationToken,
 ) -> Result<Acquired, Failure> {
     let config = client.config();
-    let _acquiring = registry.acquiring()?;
-    let ending = registry.ending().clone();
+    let ending = acquiring.registry().ending().clone();
     let bound = client.default_bound();
     let request = CreateSandbox {
         name: unique_name(),

@@ -7,25 +7,22 @@ use super::acquire::{Plan, Wishes, acquire};
 use super::removal::remove;
 use crate::error::Failure;
 use crate::http::Client;
-use crate::registry::Registry;
+use crate::registry::Acquiring;
 
 /// What the command prints.
 const READY: &str = "createos-lease-ready";
 
 /// Acquires a sandbox, has it echo a word, and removes it. [`Failure::SetupUnconfirmed`] when the sandbox
-/// may still be there; else what failed first.
+/// may still be there; else what failed first. Given up by a shutdown or `cancel`, as an acquisition is.
 pub async fn probe(
-    registry: &Registry,
+    acquiring: &Acquiring,
     client: &Client,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    // A shutdown waits for the removal too.
-    let _probing = registry.acquiring()?;
-    let ending = registry.ending().clone();
+    let ending = acquiring.registry().ending().clone();
     let plan = Plan::new(client.config(), &Wishes::default())?;
-    let sandbox = acquire(registry, client, plan, cancel.clone())
-        .await?
-        .sandbox;
+    let acquired = acquire(acquiring, client, plan, cancel.clone()).await?;
+    let sandbox = acquired.sandbox;
     let bound = client
         .default_bound()
         .and_cancelled_by(ending)

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::error::{Desired, Failure};
-use crate::http::{Client, Removal, SandboxId};
+use crate::http::{Bound, Client, Removal, SandboxId};
 use crate::registry::{CallId, Closing, Drain, Registry};
 use crate::scope::ScopeKey;
 
@@ -124,14 +124,12 @@ impl Release {
             let sandbox = SandboxId::parse(lease_id)?;
             let bound = client.default_bound();
             let proof = if confirm {
-                client.see_destroyed(&sandbox, bound).await?;
-                Some(Proof::Destroyed)
+                client.see_destroyed(&sandbox, bound).await?
             } else {
-                let removal = client.destroy_sandbox(&sandbox, bound).await?;
-                (removal == Removal::Done).then_some(Proof::Destroyed)
+                client.destroy_sandbox(&sandbox, bound).await? == Removal::Done
             };
             registry.destroyed(&scope.lease);
-            return Ok(proof);
+            return Ok(proof.then_some(Proof::Destroyed));
         }
         if !settled {
             registry.bound_passed(scope);
@@ -143,11 +141,25 @@ impl Release {
             return Ok(None);
         }
         let sandbox = SandboxId::parse(lease_id)?;
-        let bound = client.default_bound();
-        match client.transition(&sandbox, Desired::Paused, bound).await {
-            Ok(()) => Ok(Some(Proof::Stopped)),
-            Err(failure) if failure.is_not_found() => Ok(Some(Proof::Destroyed)),
-            Err(failure) => Err(failure),
-        }
+        pause(&client, &sandbox, client.default_bound()).await
+    }
+}
+
+/// Brings the sandbox to `paused`. One that is gone needs no pause, however the provider shows it.
+async fn pause(
+    client: &Client,
+    sandbox: &SandboxId,
+    bound: Bound,
+) -> Result<Option<Proof>, Failure> {
+    let paused = client.transition(sandbox, Desired::Paused, bound.clone());
+    match paused.await {
+        Ok(()) => Ok(Some(Proof::Stopped)),
+        Err(failure) if failure.is_not_found() => Ok(None),
+        Err(failure @ Failure::State { .. }) => match client.get_sandbox(sandbox, bound).await {
+            Ok(found) if found.status == "destroyed" => Ok(Some(Proof::Destroyed)),
+            Err(unseen) if unseen.is_not_found() => Ok(None),
+            _ => Err(failure),
+        },
+        Err(failure) => Err(failure),
     }
 }

@@ -26,7 +26,7 @@ pub struct Closing {
     number: u64,
 }
 
-/// An acquisition under way.
+/// An acquisition or a probe under way: until it is dropped, no shutdown ends.
 #[derive(Debug)]
 pub struct Acquiring {
     registry: Registry,
@@ -163,6 +163,13 @@ impl Drop for Closing {
         state.forget(&self.scope.lease);
         drop(state);
         self.registry.shared.idle.notify_waiters();
+    }
+}
+
+impl Acquiring {
+    /// The registry whose shutdown waits for it.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 }
 

@@ -24,7 +24,7 @@ mod states;
 mod timer;
 mod works;
 
-pub use drain::{Closing, Drain};
+pub use drain::{Acquiring, Closing, Drain};
 pub use marks::{Event, Marks};
 #[cfg(test)]
 pub use states::LeaseState;

@@ -133,7 +133,7 @@ async fn an_id_that_is_none_is_refused() {
 async fn a_sandbox_that_is_gone_is_destroyed_and_other_failures_surface() {
     let gone = || Reply::json(404, r#"{"status":"fail","data":null}"#);
     for (reply, expected) in [
-        (gone(), Ok(Removal::Done)),
+        (gone(), Ok(Removal::Absent)),
         (Reply::data("{}"), Ok(Removal::Begun)),
         (
             Reply::data(r#"{"id":"sb-1","status":"destroying"}"#),

@@ -127,7 +127,6 @@ async fn a_confirmed_destroy_looks_until_the_sandbox_is_gone() {
             vec![Reply::data(r#"{"id":"sb-1","status":"destroyed"}"#)],
             0,
         ),
-        (vec![Reply::json(404, "{}")], 0),
         (vec![Reply::data("{}"), state("destroyed")], 1),
         (
             vec![
@@ -168,6 +167,30 @@ async fn a_confirmed_destroy_looks_until_the_sandbox_is_gone() {
 }
 
 #[tokio::test]
+async fn an_absent_sandbox_is_released_and_proves_nothing() {
+    let gone = || Reply::json(404, "{}");
+    for (ending, replies, proof) in [
+        (Ending::Destroy, vec![gone()], None),
+        (Ending::Pause, vec![gone()], None),
+        (Ending::Pause, vec![state("failed"), gone()], None),
+        (
+            Ending::Pause,
+            vec![state("destroyed"), state("destroyed")],
+            Some(Proof::Destroyed),
+        ),
+    ] {
+        let server = answering(replies).await;
+        let registry = Registry::new();
+        let scope = scope("lease", "account");
+        let (release, _) = Release::begin(&registry, &scope, ending).expect("it is open");
+        let release = release.confirming(true);
+        let released = release.run(reusing(&server.origin, 60_000), "sb-1").await;
+        assert_eq!(released, Ok(proof));
+        registry.assert_empty();
+    }
+}
+
+#[tokio::test]
 async fn a_removal_that_has_stopped_is_asked_for_again() {
     let mut server = answering(vec![
         Reply::data("{}"),
@@ -182,7 +205,7 @@ async fn a_removal_that_has_stopped_is_asked_for_again() {
     let sandbox = SandboxId::parse("sb-1").expect("an id");
     assert_eq!(
         client.see_destroyed(&sandbox, client.default_bound()).await,
-        Ok(())
+        Ok(true)
     );
     let methods: Vec<String> = requests(&mut server, 6).await;
     let methods: Vec<_> = methods
@@ -280,10 +303,7 @@ async fn a_sandbox_that_is_gone_is_a_success() {
         if ending == Ending::Destroy {
             registry.bound_passed(&scope("lease", "account"));
         }
-        assert_eq!(
-            release(&registry, ending, &server).await,
-            Ok(Some(Proof::Destroyed))
-        );
+        assert_eq!(release(&registry, ending, &server).await, Ok(None));
         registry.assert_empty();
     }
 }

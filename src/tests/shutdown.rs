@@ -197,11 +197,7 @@ async fn an_acquisition_after_a_shutdown_sends_nothing() {
     let mut server = Server::start(|_| Reply::data("{}")).await;
     let registry = Registry::new();
     registry.shut_down();
-    let client = reusing(&server.origin, 1000);
-    assert_eq!(
-        acquire(&registry, &client, plan(&client), CancellationToken::new()).await,
-        Err(Failure::Closing)
-    );
+    assert_eq!(registry.acquiring().map(drop), Err(Failure::Closing));
     assert_eq!(server.seen_so_far(), 0);
     assert_eq!(server.connections(), 0);
 }
@@ -231,7 +227,12 @@ async fn a_shutdown_gives_an_acquisition_up_and_waits_until_its_sandbox_is_remov
         .await;
         let client = reusing(&server.origin, 5000);
         let waiter = registry.clone();
-        let acquiring = acquire(&registry, &client, plan(&client), CancellationToken::new());
+        let hold = registry.acquiring().expect("not shut down");
+        let acquiring = async {
+            let acquired = acquire(&hold, &client, plan(&client), CancellationToken::new()).await;
+            drop(hold);
+            acquired
+        };
         let waiting = async {
             waiter.ending().cancelled().await;
             waiter.idle().await;
@@ -270,7 +271,8 @@ async fn a_sandbox_that_cannot_be_removed_is_named() {
     };
     let server = Server::start(acquisition(look, || Reply::json(500, "{}"))).await;
     let client = reusing(&server.origin, 5000);
-    let failure = acquire(&registry, &client, plan(&client), CancellationToken::new())
+    let hold = registry.acquiring().expect("not shut down");
+    let failure = acquire(&hold, &client, plan(&client), CancellationToken::new())
         .await
         .expect_err("it was shut down");
     assert_eq!(
@@ -283,6 +285,7 @@ async fn a_sandbox_that_cannot_be_removed_is_named() {
         failure.to_string(),
         "CreateOS setup failed and cleanup is unconfirmed for sandbox sb-1."
     );
+    drop(hold);
     registry.assert_empty();
 }
 

@@ -160,6 +160,76 @@ describe("an error", () => {
     for (const secret of [CANARY, new URL(provider.url).host]) expect(everything(reason)).not.toContain(secret);
   });
 
+  test("of a probe, and what a probe or a validation answers", async () => {
+    const provider = await provide({ apiKeys: [CANARY] });
+    const { config } = leaseParams({ provider });
+    const driver = looseDriver();
+    const strays = [
+      { apiUrl: `https://x:${CANARY}@h` },
+      { apiUrl: CANARY },
+      { timeoutMs: CANARY },
+      { reuseLease: CANARY },
+      { rootfsByAdapter: { [CANARY]: 1 } },
+      { egressAllowlist: [`${CANARY}\n`] },
+      { rootfs: `${CANARY}\0` },
+    ];
+    for (const stray of strays) {
+      for (const answer of [await driver.validateConfig({ config: stray }), await driver.probe({ config: stray })]) {
+        expect(answer).toMatchObject({ ok: false });
+        expect(everything(answer)).not.toContain(CANARY);
+      }
+    }
+    // Illegal in one way or another, to us, to a header or to the provider.
+    for (const apiKey of [`${CANARY}\n2`, `${CANARY}\u043a`, `${CANARY}2`]) {
+      const answer = await driver.probe({ config: { ...config, apiKey } });
+      expect(answer).toMatchObject({ ok: false });
+      expect(everything(answer)).not.toContain(CANARY);
+    }
+    for (const path of ["sandbox.create", "exec", "files.put"]) {
+      const rule = provider.faults.add({ match: { path }, effect: { type: "echoError" } });
+      const answer = await driver.probe({ config });
+      expect(answer).toMatchObject({ ok: false });
+      for (const secret of [CANARY, new URL(provider.url).host]) expect(everything(answer)).not.toContain(secret);
+      rule.remove();
+    }
+    expect(everything(await driver.probe({ config }))).not.toContain(CANARY);
+    provider.faults.add({ match: { path: "sandbox.destroy" }, effect: { type: "echoError" } });
+    const reason = await rejection(driver.probe({ config }));
+    expect(reason).toMatchObject({ code: "ERR_CREATEOS_CLEANUP_UNCONFIRMED" });
+    for (const secret of [CANARY, new URL(provider.url).host]) expect(everything(reason)).not.toContain(secret);
+  });
+
+  test("of a resume, a workspace or a confirmed release, and what they answer", async () => {
+    const provider = await provide({ apiKeys: [CANARY] });
+    const driver = looseDriver();
+    const { lease: _lease, ...params } = leaseParams({ provider, config: { reuseLease: true } });
+    const acquired = (await driver.acquire(params)) as { providerLeaseId: string; metadata: Record<string, unknown> };
+    const { providerLeaseId, metadata } = acquired;
+    const held = { ...params, lease: acquired, providerLeaseId, leaseMetadata: metadata };
+    const answers = [
+      await driver.realizeWorkspace(held),
+      await driver.release(held, false, { confirm: true }),
+      await driver.resume(held),
+      await driver.resume({ ...held, leaseMetadata: { ...metadata, marker: CANARY } }),
+    ];
+    const foreign = { ...held, companyId: CANARY, lease: { providerLeaseId: CANARY } };
+    const rule = provider.faults.add({ effect: { type: "echoError" } });
+    const reasons = [
+      await rejection(driver.realizeWorkspace(foreign)),
+      await rejection(driver.resume(foreign)),
+      await rejection(driver.resume(held)),
+      await rejection(driver.release(held, false, { confirm: true })),
+      await rejection(driver.destroy(held, { confirm: true })),
+    ];
+    rule.remove();
+    answers.push(await driver.destroy(held, { confirm: true }));
+    for (const value of [...answers, ...reasons]) expect(everything(value)).not.toContain(CANARY);
+    for (const reason of reasons) {
+      expect(reason).toBeInstanceOf(lease.CreateosError);
+      expect(everything(reason)).not.toContain(new URL(provider.url).host);
+    }
+  });
+
   test("of a deadline or an abort", async () => {
     const params = leaseParams({ config: { apiKey: CANARY } });
     const driver = looseDriver();

@@ -144,6 +144,7 @@ impl Failure {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Api { status, .. } => *status >= 500,
+            Self::Response(fault) => *fault == ResponseFault::BrokenOff,
             other => matches!(other, Self::Connection { .. } | Self::BodyBroken),
         }
     }
@@ -326,6 +327,9 @@ pub enum ResponseFault {
     Id,
     #[error("CreateOS returned invalid JSON.")]
     Json,
+    /// The connection broke in the middle of it.
+    #[error("CreateOS returned invalid JSON.")]
+    BrokenOff,
     #[error("CreateOS returned an unsuccessful response.")]
     Unsuccessful,
     #[error("CreateOS returned an invalid response.")]

@@ -4,11 +4,20 @@ import type {
   PluginEnvironmentDestroyLeaseParams,
   PluginEnvironmentExecuteParams,
   PluginEnvironmentLease,
+  PluginEnvironmentProbeParams,
+  PluginEnvironmentProbeResult,
+  PluginEnvironmentRealizeWorkspaceParams,
+  PluginEnvironmentRealizeWorkspaceResult,
   PluginEnvironmentReleaseLeaseParams,
+  PluginEnvironmentResumeLeaseParams,
   PluginEnvironmentSyncInParams,
+  PluginEnvironmentTerminationReceipt,
+  PluginEnvironmentValidateConfigParams,
+  PluginEnvironmentValidationResult,
 } from "@paperclipai/plugin-sdk";
 import {
   type AcquiredLease,
+  type ConfigValidation,
   type CreateosClient,
   type CreateosConfig,
   type CreateosErrorCode,
@@ -18,6 +27,11 @@ import {
   LeaseDriver,
   type LeaseField,
   type LeaseState,
+  type LifecycleOptions,
+  type ProbeResult,
+  type RealizedWorkspace,
+  type ResumeResult,
+  type TerminationReceipt,
   canRelease,
   canUseLease,
   explainLease,
@@ -40,6 +54,11 @@ declare const syncIn: PluginEnvironmentSyncInParams;
 declare const releaseParams: PluginEnvironmentReleaseLeaseParams;
 declare const destroyParams: PluginEnvironmentDestroyLeaseParams;
 declare const acquireParams: PluginEnvironmentAcquireLeaseParams;
+declare const validateParams: PluginEnvironmentValidateConfigParams;
+declare const probeParams: PluginEnvironmentProbeParams;
+declare const resumeParams: PluginEnvironmentResumeLeaseParams;
+declare const workspaceParams: PluginEnvironmentRealizeWorkspaceParams;
+declare const undecided: boolean;
 
 // The plugin contract's parameters are ours without a cast, and our results theirs.
 export const hooks = {
@@ -49,7 +68,19 @@ export const hooks = {
   destroy: (): Promise<void> => release(destroyParams, true),
   acquire: (): Promise<PluginEnvironmentLease> => new LeaseDriver().acquire(acquireParams),
   driver: (): Promise<void> => new LeaseDriver().destroy(destroyParams),
+  validate: (): Promise<PluginEnvironmentValidationResult> => new LeaseDriver().validateConfig(validateParams),
+  probe: (): Promise<PluginEnvironmentProbeResult> => new LeaseDriver().probe(probeParams),
+  resume: (): Promise<PluginEnvironmentLease> => new LeaseDriver().resume(resumeParams),
+  workspace: (): Promise<PluginEnvironmentRealizeWorkspaceResult> =>
+    new LeaseDriver().realizeWorkspace(workspaceParams),
+  receipt: (): Promise<PluginEnvironmentTerminationReceipt | undefined> =>
+    release(releaseParams, false, { confirm: true }),
+  confirmed: (): Promise<PluginEnvironmentTerminationReceipt | void> =>
+    new LeaseDriver().destroy(destroyParams, { confirm: true }),
 };
+
+// A receipt is the same on both sides.
+same<TerminationReceipt, PluginEnvironmentTerminationReceipt>(true);
 
 // track gives what work gives.
 const number = track(execute, () => 1);
@@ -68,6 +99,14 @@ same<typeof viaDriver, Promise<Map<string, number>>>(true);
 // Lifecycle results.
 const acquired = new LeaseDriver().acquire(acquireParams);
 same<typeof acquired, Promise<AcquiredLease>>(true);
+const validated = new LeaseDriver().validateConfig(validateParams);
+same<typeof validated, Promise<ConfigValidation>>(true);
+const probed = new LeaseDriver().probe(probeParams, { signal: AbortSignal.timeout(1) });
+same<typeof probed, Promise<ProbeResult>>(true);
+const resumed = new LeaseDriver().resume(resumeParams, null);
+same<typeof resumed, Promise<ResumeResult>>(true);
+const realized = new LeaseDriver().realizeWorkspace(workspaceParams);
+same<typeof realized, Promise<RealizedWorkspace>>(true);
 const stopped = shutdown();
 same<typeof stopped, Promise<void>>(true);
 const state = leaseState(execute, "sb-1");
@@ -78,6 +117,67 @@ const config = parseConfig(execute.config);
 same<typeof config, CreateosConfig>(true);
 const apiKey = resolveApiKey(config);
 same<typeof apiKey, string>(true);
+
+// A release gives a receipt where one is asked for, and nothing else ever.
+const confirm = { confirm: true } as const;
+export const receipts = [
+  release(releaseParams, false, confirm),
+  release(releaseParams, null, { confirm: undecided }),
+  release(releaseParams, undefined, { confirm: true }),
+  new LeaseDriver().release(releaseParams, true, confirm),
+  new LeaseDriver().release(releaseParams, true, { confirm: undecided }),
+  new LeaseDriver().destroy(destroyParams, confirm),
+  new LeaseDriver().destroy(destroyParams, { confirm: undecided }),
+];
+same<(typeof receipts)[number], Promise<TerminationReceipt | undefined>>(true);
+const undecidedRelease = release(releaseParams, true, { confirm: undecided });
+same<typeof undecidedRelease, Promise<TerminationReceipt | undefined>>(true);
+export const silent = [
+  release(releaseParams),
+  release(releaseParams, true),
+  release(releaseParams, null, null),
+  release(releaseParams, true, {}),
+  release(releaseParams, true, { confirm: false }),
+  release(releaseParams, true, { confirm: null }),
+  new LeaseDriver().release(releaseParams),
+  new LeaseDriver().release(releaseParams, true, { confirm: undefined }),
+  new LeaseDriver().destroy(destroyParams),
+  new LeaseDriver().destroy(destroyParams, { confirm: false }),
+];
+same<(typeof silent)[number], Promise<void>>(true);
+
+// Answers narrow.
+export function use(answer: ResumeResult): string {
+  if (answer.providerLeaseId === null) {
+    same<typeof answer.metadata, { expired: true }>(true);
+    return "expired";
+  }
+  same<typeof answer.providerLeaseId, string>(true);
+  same<typeof answer.metadata.resumedLease, true>(true);
+  const marker: unknown = answer.metadata["marker"];
+  return `${answer.providerLeaseId} ${String(marker)}`;
+}
+export function read(answer: ConfigValidation): string {
+  if (answer.ok) {
+    same<typeof answer.normalizedConfig.apiKey, string | null>(true);
+    // What one method gives, the others take.
+    void new LeaseDriver().probe({ config: answer.normalizedConfig });
+    return answer.normalizedConfig.apiUrl;
+  }
+  same<typeof answer.errors, [string]>(true);
+  return answer.errors[0];
+}
+export async function persist(): Promise<string> {
+  const { providerLeaseId, metadata } = await acquired;
+  const again = await new LeaseDriver().resume({ ...acquireParams, providerLeaseId, leaseMetadata: metadata });
+  const { cwd } = await new LeaseDriver().realizeWorkspace({ ...acquireParams, lease: again });
+  same<typeof cwd, "/paperclip-workspace">(true);
+  const receipt = await new LeaseDriver().destroy({ ...acquireParams, ...again, leaseMetadata: metadata }, confirm);
+  same<NonNullable<typeof receipt>["state"], "stopped" | "destroyed">(true);
+  return receipt === undefined ? "" : receipt.providerLeaseId;
+}
+const options: LifecycleOptions = { signal: null };
+void [new LeaseDriver().acquire(acquireParams, options), new LeaseDriver().validateConfig({ config: null })];
 
 // Codes narrow.
 export function react(error: unknown): string {
@@ -134,6 +234,36 @@ track({ environmentId: "e", config: {}, lease: execute.lease }, () => 1);
 release(releaseParams, 1);
 // @ts-expect-error a lease id is missing
 release({ companyId: "c", environmentId: "e", config: {} });
+// @ts-expect-error confirm is a boolean
+release(releaseParams, true, { confirm: 1 });
+// @ts-expect-error no such option
+release(releaseParams, true, { confirmed: true });
+// @ts-expect-error options are an object
+release(releaseParams, true, true);
+// @ts-expect-error destroy takes its options in the second place
+new LeaseDriver().destroy(destroyParams, true, { confirm: true });
+// @ts-expect-error without confirm there is no receipt
+void release(releaseParams, true).then((receipt) => receipt.state);
+// @ts-expect-error even with confirm there may be none
+void release(releaseParams, true, { confirm: true }).then((receipt) => receipt.state);
+// @ts-expect-error a lease id is missing
+void new LeaseDriver().resume({ companyId: "c", environmentId: "e", config: {} });
+// @ts-expect-error an expired lease cannot be resumed
+void new LeaseDriver().resume({ companyId: "c", environmentId: "e", config: {}, providerLeaseId: null });
+// @ts-expect-error a lease is missing
+void new LeaseDriver().realizeWorkspace({ companyId: "c", environmentId: "e", config: {} });
+// @ts-expect-error a configuration is missing
+void new LeaseDriver().validateConfig({});
+// @ts-expect-error a signal is no controller
+void new LeaseDriver().probe(probeParams, { signal: new AbortController() });
+// @ts-expect-error no such option
+void new LeaseDriver().acquire(acquireParams, { timeoutMs: 1 });
+// @ts-expect-error a company is missing
+void new LeaseDriver().acquire({ environmentId: "e", config: {} });
+// @ts-expect-error one of the two has no such field
+void new LeaseDriver().validateConfig(validateParams).then(({ normalizedConfig }) => normalizedConfig);
+// @ts-expect-error only a resumed lease has an id
+void new LeaseDriver().resume(resumeParams).then(({ providerLeaseId }) => providerLeaseId.length);
 // @ts-expect-error classes, not names
 new LeaseDriver({ cleanupErrors: ["CreateosCleanupError"] });
 // @ts-expect-error no such code
@@ -145,7 +275,10 @@ class OwnCleanupError extends Error {
   }
 }
 export const renamed = new LeaseDriver({ cleanupErrors: [OwnCleanupError] });
-export const unused = [usable, number, promised, nothing, viaDriver, acquired, stopped, state, key, apiKey];
+export const unused = [
+  [usable, number, promised, nothing, viaDriver, acquired, stopped, state, key, apiKey],
+  [validated, probed, resumed, realized, undecidedRelease],
+];
 
 export async function client(given: CreateosClient): Promise<void> {
   const response = await given.request("/sandboxes", { method: "GET", signal: null });

@@ -22,6 +22,8 @@ const MAX_ACKNOWLEDGEMENT: usize = 64 * 1024;
 
 /// How many sandboxes a page of the list has: the most that the provider gives.
 const PAGE: u32 = 500;
+/// The most pages that are read: more sandboxes than any account has had.
+const MOST_PAGES: u32 = 400;
 
 /// A sandbox, as far as anybody here needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,7 +142,8 @@ impl Client {
         bound: Bound,
     ) -> Result<Option<SandboxId>, Failure> {
         let mut offset: u32 = 0;
-        loop {
+        let mut first = None;
+        for _ in 0..MOST_PAGES {
             let path = format!("/sandboxes?limit={PAGE}&offset={offset}");
             let answer = self.json(Method::GET, path, None, bound.clone()).await?;
             let [rows, pagination] = answer.fields(["data", "pagination"]);
@@ -150,6 +153,17 @@ impl Client {
             if let Some(id) = rows.iter().find_map(|row| id_of_named(row, name)) {
                 return SandboxId::parse(&id).map(Some);
             }
+            // A server that knows no pages gives the same one again and again: all there is, if it is short.
+            let begins = rows.first().map(|row| row.get().to_owned());
+            if begins.is_some() && begins == first {
+                let is_whole = rows.len() < PAGE as usize;
+                return if is_whole {
+                    Ok(None)
+                } else {
+                    Err(Failure::Response(ResponseFault::Data))
+                };
+            }
+            first = begins;
             offset = offset.saturating_add(u32::try_from(rows.len()).unwrap_or(u32::MAX));
             let total = pagination
                 .and_then(|pagination| pick(pagination.get(), ["total"]))
@@ -159,6 +173,7 @@ impl Client {
                 return Ok(None);
             }
         }
+        Err(Failure::Response(ResponseFault::Data))
     }
 
     /// Runs a command to its end. It is no shell: `command` is a program.

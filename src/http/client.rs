@@ -256,8 +256,10 @@ pub(super) async fn read_json(answer: Answer) -> Result<JsonAnswer, Failure> {
     match answer.body.collect(answer::MAX_BYTES).await {
         Ok(bytes) => JsonAnswer::read(bytes),
         Err(Collect::Oversized) => Err(Failure::Response(ResponseFault::Oversized)),
-        // Half an answer is no JSON; how it broke off does not matter.
-        Err(Collect::Failed(Failure::BodyBroken)) => Err(Failure::Response(ResponseFault::Json)),
+        // Half an answer is no JSON, and JavaScript is told no more.
+        Err(Collect::Failed(Failure::BodyBroken)) => {
+            Err(Failure::Response(ResponseFault::BrokenOff))
+        }
         Err(Collect::Failed(failure)) => Err(failure),
     }
 }

@@ -45,8 +45,8 @@ impl Client {
         }
     }
 
-    /// Removes a sandbox and looks at it until the provider shows it destroyed or gone. A look that
-    /// fails for a moment is no answer: the next one tells. True when that proves its end: HTTP 404 does
+    /// Removes a sandbox and looks at it until the provider shows it destroyed or gone. Once the removal
+    /// is accepted, a request that fails for a moment is no answer: the next look tells. True when that proves its end: HTTP 404 does
     /// only after a removal was accepted, since another account's sandbox is as absent.
     pub async fn see_destroyed(&self, id: &SandboxId, bound: Bound) -> Result<bool, Failure> {
         let mut removal = self.destroy_sandbox(id, bound.clone()).await?;
@@ -68,7 +68,10 @@ impl Client {
             // Removals may be repeated. Right after the first the old state may still be read.
             let stands = status != "destroying" && looks.is_late();
             if stands || STOPPED.contains(&status.as_str()) {
-                removal = self.destroy_sandbox(id, bound.clone()).await?;
+                removal = match self.destroy_sandbox(id, bound.clone()).await {
+                    Err(failure) if failure.is_passing() || failure.is_conflict() => continue,
+                    removal => removal?,
+                };
             }
         }
         Ok(true)

@@ -98,12 +98,24 @@ pub async fn acquire(
         .and_cancelled_unsent_by(cancel.clone());
     let sandbox = match client.create_sandbox(&request, creating).await {
         Ok(sandbox) => sandbox,
-        Err(failure) => return Err(remove_lost(client, &request.name, failure).await),
+        Err(failure) => {
+            // Given up while the creation was under way, whatever became of that.
+            let surfaces = if ending.is_cancelled() || cancel.is_cancelled() {
+                Failure::Aborted { sent: true }
+            } else {
+                failure.clone()
+            };
+            remove_lost(client, &request.name, &failure).await?;
+            return Err(surfaces);
+        }
     };
     let preparing = bound.and_cancelled_by(ending).and_cancelled_by(cancel);
     match prepare(client, &sandbox, preparing).await {
         Ok(marker) => Ok(Acquired { sandbox, marker }),
-        Err(failure) => Err(remove(client, &sandbox).await.err().unwrap_or(failure)),
+        Err(failure) => {
+            remove(client, &sandbox).await?;
+            Err(failure)
+        }
     }
 }
 

@@ -32,17 +32,15 @@ pub async fn remove(client: &Client, sandbox: &SandboxId) -> Result<(), Failure>
 }
 
 /// A creation failed that the provider may have carried out all the same: looks for the sandbox by its
-/// name, and removes it. Gives the failure that is to surface: that one, unless a sandbox may be left.
-pub async fn remove_lost(client: &Client, name: &str, failure: Failure) -> Failure {
-    if !failure.may_have_been_done() {
-        return failure;
-    }
+/// name, and removes it. [`Failure::SetupUnconfirmed`] when one may be left.
+pub async fn remove_lost(client: &Client, name: &str, failure: &Failure) -> Result<(), Failure> {
+    let looks = looks_after(failure);
     // Until a look succeeds, the name is all that is known of it.
-    let mut unseen = true;
-    for pause in PAUSES {
+    let mut unseen = looks > 0;
+    for pause in PAUSES.into_iter().take(looks) {
         tokio::time::sleep(pause).await;
         match client.find_sandbox(name, fresh(client)).await {
-            Ok(Some(sandbox)) => return remove(client, &sandbox).await.err().unwrap_or(failure),
+            Ok(Some(sandbox)) => return remove(client, &sandbox).await,
             Ok(None) => unseen = false,
             Err(failure) => {
                 unseen = true;
@@ -53,11 +51,23 @@ pub async fn remove_lost(client: &Client, name: &str, failure: Failure) -> Failu
         }
     }
     if unseen {
-        return Failure::SetupUnconfirmed {
+        return Err(Failure::SetupUnconfirmed {
             sandbox_id: name.to_owned(),
-        };
+        });
     }
-    failure
+    Ok(())
+}
+
+/// How often a sandbox is looked for whose creation failed so.
+fn looks_after(failure: &Failure) -> usize {
+    match failure {
+        // The name is taken, and only by a creation of ours that some gateway has repeated: it is there.
+        Failure::Api { status: 409, .. } => 1,
+        // A gateway's own deadline.
+        Failure::Api { status: 408, .. } => PAUSES.len(),
+        failure if failure.may_have_been_done() => PAUSES.len(),
+        _ => 0,
+    }
 }
 
 /// The configured timeout, from the moment the request leaves.

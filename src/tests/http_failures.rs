@@ -175,16 +175,23 @@ async fn json_that_is_none_is_refused() {
         (|| Reply::json(200, "")) as fn() -> Reply,
         || Reply::json(200, "<html>"),
         || Reply::Whole(b"HTTP/1.1 204 Said\r\n\r\n".into()),
-        || Reply::ThenClose(b"HTTP/1.1 200 Said\r\ncontent-length: 9\r\n\r\n{".into()),
-        || {
-            let chunked = b"HTTP/1.1 200 Said\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"sta";
-            Reply::ThenClose(chunked.into())
-        },
     ] {
         assert_eq!(
             json_fault(reply).await,
             Failure::Response(ResponseFault::Json)
         );
+    }
+    for reply in [
+        (|| Reply::ThenClose(b"HTTP/1.1 200 Said\r\ncontent-length: 9\r\n\r\n{".into()))
+            as fn() -> Reply,
+        || {
+            let chunked = b"HTTP/1.1 200 Said\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"sta";
+            Reply::ThenClose(chunked.into())
+        },
+    ] {
+        let broken = json_fault(reply).await;
+        assert_eq!(broken, Failure::Response(ResponseFault::BrokenOff));
+        assert_eq!(broken.to_string(), ResponseFault::Json.to_string());
     }
     let unsuccessful = json_fault(|| Reply::json(200, r#"{"status":"fail","data":{}}"#)).await;
     assert_eq!(unsuccessful, Failure::Response(ResponseFault::Unsuccessful));

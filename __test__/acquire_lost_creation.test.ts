@@ -300,6 +300,23 @@ describe("a list of more than one page", () => {
     expect(count(provider, LIST)).toBe(failure === undefined ? 2 : 6);
   });
 
+  test.concurrent("that never ends is read for the configured timeout", async (context) => {
+    const provider = await provide({}, context);
+    let row = 0;
+    const effect = {
+      type: "status" as const,
+      status: 200,
+      get body() {
+        row += 1;
+        return { status: "success", data: { data: others(1, row), pagination: { total: 1e9 } } };
+      },
+    };
+    provider.faults.add({ match: { path: LIST }, effect });
+    provider.faults.add({ match: { path: "sandbox.create" }, effect: { type: "lostReply" } });
+    const reason = await rejection(acquire(acquireParams(provider, { timeoutMs: 300 })));
+    expectCreateosError(reason, left(provider.sandboxes[0]?.name ?? ""));
+  });
+
   test.concurrent("a later page that fails makes the whole look fail, and the next begins again", async (context) => {
     const provider = await provide({}, context);
     page(provider, 0, () => others(500), () => 501);

@@ -4,7 +4,7 @@ import { expectCreateosError, MESSAGES } from "./support/errors.js";
 import { leaseParams, type LeaseParams } from "./support/leases.js";
 import { lease, looseDriver, type LooseDriver } from "./support/package.js";
 import { provide } from "./support/providers.js";
-import { rejection, within } from "./support/waiting.js";
+import { rejection, thrown, within } from "./support/waiting.js";
 
 const MISMATCH = "ERR_CREATEOS_LEASE_MISMATCH";
 
@@ -305,4 +305,34 @@ test("a destroy flag that is no boolean is a TypeError, and the lease stays open
     expect(driver.leaseState(leaseParams(), "sb-1")).toBe("open");
   }
   for (const destroy of [undefined, null, false]) await driver.release(leaseParams(), destroy);
+});
+
+describe("an array that claims four billion elements", () => {
+  const endless = (): unknown[] => {
+    const list: unknown[] = [];
+    list.length = 2 ** 32 - 1;
+    return list;
+  };
+
+  test("is no list of the configuration's", () => {
+    const { config } = leaseParams({ config: { egressAllowlist: endless() } });
+    expect(thrown(() => lease.parseConfig(config))).toMatchObject({ field: "egressAllowlist" });
+  });
+
+  test("is no grant of a run's", async () => {
+    const executionWorkspaceSettings = { networkEgress: { allowFqdns: endless() } };
+    const reason = await rejection(looseDriver().acquire({ ...leaseParams(), executionWorkspaceSettings }));
+    expect(reason).toMatchObject({ message: "networkEgress allowlists must contain non-empty strings." });
+  });
+
+  test.each(["baseEgressAllowlist", "effectiveEgressAllowlist"])("is no %s of a lease's", async (field) => {
+    const { metadata } = leaseParams().lease;
+    const recorded = { ...metadata, marker: "-".repeat(36), shape: "s-1vcpu-1gb", [field]: endless() };
+    const resumed = await looseDriver().resume({ ...leaseParams(), leaseMetadata: recorded });
+    expect(resumed).toEqual({ providerLeaseId: null, metadata: { expired: true } });
+  });
+
+  test("names no classes", () => {
+    expect(thrown(() => looseDriver({ cleanupErrors: endless() }))).toBeInstanceOf(TypeError);
+  });
 });

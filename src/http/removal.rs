@@ -31,12 +31,18 @@ impl Client {
         let path = format!("/sandboxes/{id}");
         match self.confirmed(Method::DELETE, path, None, bound).await {
             Ok(answer) => {
-                let status = answer.and_then(|answer| {
-                    let [status] = answer.fields(["status"]);
-                    status.and_then(string)
+                let shown = answer.map(|answer| {
+                    answer
+                        .fields(["id", "status"])
+                        .map(|field| field.and_then(string))
                 });
-                Ok(match status.as_deref() {
-                    Some(DESTROYED) => Removal::Done,
+                // Only what names this very sandbox proves anything.
+                Ok(match shown {
+                    Some([Some(shown), Some(status)])
+                        if shown == id.as_str() && status == DESTROYED =>
+                    {
+                        Removal::Done
+                    }
                     _ => Removal::Begun,
                 })
             }

@@ -144,6 +144,14 @@ async fn a_sandbox_that_is_gone_is_destroyed_and_other_failures_surface() {
             Ok(Removal::Done),
         ),
         (
+            Reply::data(r#"{"id":"sb-2","status":"destroyed"}"#),
+            Ok(Removal::Begun),
+        ),
+        (
+            Reply::data(r#"{"status":"destroyed"}"#),
+            Ok(Removal::Begun),
+        ),
+        (
             Reply::Whole(b"HTTP/1.1 204 No Content\r\n\r\n".into()),
             Ok(Removal::Begun),
         ),

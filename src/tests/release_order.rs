@@ -198,7 +198,7 @@ async fn a_removal_that_has_stopped_is_asked_for_again() {
         state("error"),
         Reply::data("{}"),
         state("failed"),
-        Reply::data(r#"{"status":"destroyed"}"#),
+        Reply::data(r#"{"id":"sb-1","status":"destroyed"}"#),
     ])
     .await;
     let client = reusing(&server.origin, 60_000);

@@ -16,11 +16,15 @@
     return pairs;
   }
 
-  /** A plain copy of an array; false for what is none. */
+  /** The longest list that is read. An array may claim billions of elements, and hold none. */
+  const LONGEST_LIST = 65_536;
+
+  /** A plain copy of an array; false for what is none, or is too long to be one. */
   function readList(value) {
     if (value === undefined || value === null) return value;
     if (!Array.isArray(value)) return false;
     const { length } = value;
+    if (length > LONGEST_LIST) return false;
     const list = [];
     for (let index = 0; index < length; index += 1) list.push(value[index]);
     return list;

@@ -157,6 +157,24 @@ describe("a look for a lost creation", () => {
     ["no list in it", { type: "patch", set: { data: "none" } }, 1],
     ["a list of another kind", { type: "patch", set: { sandboxes: [] }, omit: ["data"] }, 1],
   ];
+  test.concurrent.for([7, null, "../x"])(
+    "that shows it without an id (%j): the error names it by its unique name",
+    async (id, context) => {
+      const provider = await lose(context);
+      const effect = {
+        type: "status" as const,
+        status: 200,
+        get body() {
+          const [lost] = provider.sandboxes;
+          return { status: "success", data: { data: [{ id, name: lost?.name, status: "running" }] } };
+        },
+      };
+      provider.faults.add({ match: { path: LIST }, effect });
+      const reason = await rejection(acquire(acquireParams(provider)));
+      expectCreateosError(reason, left(provider.sandboxes[0]?.name ?? ""));
+    },
+  );
+
   test.concurrent.for(hopeless)(
     "that never succeeds: the error names the sandbox by its unique name: %s",
     async ([_name, effect, looks], context) => {

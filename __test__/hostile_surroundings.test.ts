@@ -1,6 +1,7 @@
 // What code around the package can do, out of malice or by accident: nothing to other calls, to keys or to bills.
+import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
-import { inspect } from "node:util";
+import { inspect, promisify } from "node:util";
 import { createContext, runInContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 import { describe, expect, test } from "vitest";
@@ -251,3 +252,28 @@ describe("a Worker that ends", () => {
     return new Worker(code, { eval: true });
   }
 });
+
+test("an Object.prototype with a signal takes no resume its deadline", async () => {
+  const provider = await provide();
+  // In a process of its own: everything else there has the signal too.
+  const program = `
+    const { LeaseDriver } = require(${JSON.stringify(packagePath)});
+    const params = ${JSON.stringify(resumeParams(provider.url))};
+    Object.prototype.signal = AbortSignal.abort();
+    const keep = setTimeout(() => process.exit(1), 20_000);
+    new LeaseDriver().resume(params, { signal: null }).catch(({ name }) => {
+      delete Object.prototype.signal;
+      console.log(name);
+      clearTimeout(keep);
+    });
+  `;
+  provider.faults.add({ match: { path: "sandbox.get" }, effect: { type: "hold" } });
+  const { stdout } = await promisify(execFile)(process.execPath, ["-e", program]);
+  expect(stdout.trim()).toBe("TimeoutError");
+});
+
+/** A lease that fits its configuration, with a deadline that comes soon. */
+function resumeParams(apiUrl: string) {
+  const metadata = { apiUrl, marker: "-".repeat(36), shape: "s-1vcpu-1gb", autoPauseAfterSeconds: null };
+  return leaseParams({ config: { apiUrl, apiKey: "key", timeoutMs: 200, autoPauseAfterSeconds: null }, metadata });
+}

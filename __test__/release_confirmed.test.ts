@@ -78,6 +78,9 @@ describe.each(destroyers)("%s", (_name, ask) => {
       { type: "patch", omit: ["status"] },
       { type: "envelope", variant: "noContent" },
       { type: "patch", set: { status: 7 } },
+      // Only what names this very sandbox proves anything.
+      { type: "patch", set: { id: "sb-other", status: "destroyed" } },
+      { type: "patch", set: { status: "destroyed" }, omit: ["id"] },
     ] as Effect[]) {
       const { provider, id, params, driver, start } = await arrange(context);
       provider.faults.add({ match: { path: DESTROY }, effect });

@@ -260,12 +260,12 @@ impl Client {
     }
 }
 
-/// The row's id, if it has that name and there is something to remove.
+/// The row's id, if it has that name and there is something to remove; an empty one where it shows none.
 fn id_of_named(row: &RawValue, name: &str) -> Option<String> {
     let [id, found, status] = pick(row.get(), ["id", "name", "status"])?;
     let status = status.and_then(string).unwrap_or_default();
     let is_gone = matches!(status.as_str(), "destroying" | "destroyed" | "failed");
-    (found.and_then(string)? == name && !is_gone).then(|| id.and_then(string))?
+    (found.and_then(string)? == name && !is_gone).then(|| id.and_then(string).unwrap_or_default())
 }
 
 fn read_exec(answer: &JsonAnswer) -> Option<ExecResult> {

@@ -1,6 +1,7 @@
 //! What ends an operation early: cancellations, a deadline, or nothing.
 
 use std::future::poll_fn;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -21,7 +22,15 @@ pub struct Bound {
     /// How much later a cancellation counts once a request has left.
     patience: Duration,
     /// The same, of the request that has left.
-    lag: Duration,
+    lag: Option<Arc<Lag>>,
+}
+
+/// How much later a cancellation counts for one request, all parts of its answer together.
+#[derive(Debug)]
+struct Lag {
+    patience: Duration,
+    /// Known once the cancellation has been noticed.
+    until: OnceLock<Instant>,
 }
 
 /// Which end came.
@@ -59,6 +68,13 @@ impl Bound {
             once_sent: Some(timeout),
             ..Self::default()
         }
+    }
+
+    /// Also ends so long after the request has left.
+    #[must_use]
+    pub fn and_once_sent(mut self, timeout: Duration) -> Self {
+        self.once_sent = Some(timeout);
+        self
     }
 
     /// Ends when `token` is cancelled.
@@ -107,7 +123,12 @@ impl Bound {
         if let Some(timeout) = bound.once_sent.take() {
             bound.deadline = Some(now() + timeout);
         }
-        bound.lag = bound.patience;
+        bound.lag = (!bound.patience.is_zero()).then(|| {
+            Arc::new(Lag {
+                patience: bound.patience,
+                until: OnceLock::new(),
+            })
+        });
         bound
     }
 
@@ -144,8 +165,9 @@ impl Bound {
             }
         })
         .await;
-        if !self.lag.is_zero() {
-            tokio::time::sleep(self.lag).await;
+        if let Some(lag) = &self.lag {
+            let until = lag.until.get_or_init(|| now() + lag.patience);
+            tokio::time::sleep_until(*until).await;
         }
     }
 

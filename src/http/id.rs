@@ -25,6 +25,11 @@ macro_rules! ids {
                     Err(Failure::Response(ResponseFault::Id))
                 }
             }
+
+            /// As the provider spells it.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
         }
 
         impl fmt::Display for $name {
@@ -40,13 +45,6 @@ ids! {
     SandboxId,
     /// The id of a managed process in a sandbox.
     ProcessId,
-}
-
-impl SandboxId {
-    /// As the provider spells it.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 fn is_id(text: &str) -> bool {

@@ -15,6 +15,10 @@ const LATER: u32 = 250;
 /// comes a moment before the end costs the whole pause after it.
 const SLACK: u32 = 5;
 
+/// After so many looks, those that may take their time come every `CALM`.
+const CALM_AFTER: u32 = 12;
+const CALM: Duration = Duration::from_secs(1);
+
 /// When the look after so many comes, from the beginning.
 pub fn look_after(looks: u32) -> Duration {
     let first = usize::try_from(looks)
@@ -29,7 +33,8 @@ pub fn look_after(looks: u32) -> Duration {
 #[derive(Debug)]
 pub struct Looks {
     begun: Instant,
-    looks: u32,
+    taken: u32,
+    is_patient: bool,
 }
 
 impl Looks {
@@ -37,20 +42,34 @@ impl Looks {
     pub fn begin() -> Self {
         Self {
             begun: now(),
-            looks: 0,
+            taken: 0,
+            is_patient: false,
+        }
+    }
+
+    /// The same, but nobody waits for every moment of it: after a while there are fewer, since each is a
+    /// request that others of the origin can't make.
+    pub fn begin_patiently() -> Self {
+        Self {
+            is_patient: true,
+            ..Self::begin()
         }
     }
 
     /// Whether only looks at the long, regular pauses are left.
     pub fn is_late(&self) -> bool {
-        self.looks as usize > FIRST_LOOKS.len()
+        self.taken as usize > FIRST_LOOKS.len()
     }
 
     /// Waits for the next look, or for the end of `bound`.
     pub async fn pause(&mut self, bound: &Bound) -> Result<(), Failure> {
         // Slow answers do not make the next look come at once.
-        let next = (self.begun + look_after(self.looks)).max(now() + millis(FIRST_LOOKS[0]));
-        self.looks += 1;
+        let next = if self.is_patient && self.taken >= CALM_AFTER {
+            now() + CALM
+        } else {
+            (self.begun + look_after(self.taken)).max(now() + millis(FIRST_LOOKS[0]))
+        };
+        self.taken += 1;
         let slept = bound.run(sleep_until(next)).await;
         slept.map_err(|ended| ended.failure(true))
     }

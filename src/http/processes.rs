@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::bound::Bound;
 use super::client::Client;
-use super::fields::{is_truthy, pick, string};
+use super::fields::{pick, string};
 use super::id::{ProcessId, SandboxId};
 use crate::error::{Failure, ResponseFault};
 
@@ -62,8 +62,9 @@ impl Client {
         let path = format!("/sandboxes/{id}/processes/{process}?grace_ms={GRACE_MS}");
         match self.json(Method::DELETE, path, None, bound).await {
             Ok(answer) => {
-                let [tree_exited] = answer.fields(["tree_exited"]);
-                Ok(tree_exited.is_some_and(|value| value.get() == "true"))
+                let [id, tree_exited] = answer.fields(["process_id", "tree_exited"]);
+                let is_it = id.is_none_or(|id| string(id).as_deref() == Some(process.as_str()));
+                Ok(is_it && tree_exited.is_some_and(is_true))
             }
             Err(failure) if failure.is_not_found() => Ok(true),
             Err(failure) => Err(failure),
@@ -83,8 +84,12 @@ fn read(row: &RawValue) -> Option<Process> {
             .into_iter()
             .filter_map(string)
             .collect(),
-        leader_exited: leader_exited.is_some_and(is_truthy),
+        leader_exited: leader_exited.is_some_and(is_true),
     })
+}
+
+fn is_true(value: &RawValue) -> bool {
+    value.get() == "true"
 }
 
 /// An array's elements. `None` when it is no array.

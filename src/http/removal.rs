@@ -59,7 +59,7 @@ impl Client {
         if removal == Removal::Absent {
             return Ok(false);
         }
-        let mut looks = Looks::begin();
+        let mut looks = Looks::begin_patiently();
         while removal == Removal::Begun {
             looks.pause(&bound).await?;
             let status = match self.get_sandbox(id, bound.clone()).await {

@@ -78,7 +78,7 @@ impl Client {
 
     /// Looks at a sandbox until it is in a state that lasts, and gives that.
     pub async fn settled(&self, id: &SandboxId, bound: Bound) -> Result<String, Failure> {
-        let mut looks = Looks::begin();
+        let mut looks = Looks::begin_patiently();
         loop {
             let status = self.get_sandbox(id, bound.clone()).await?.status;
             if !PASSING.contains(&status.as_str()) && status != DESTROYING {

@@ -23,6 +23,10 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(1),
 ];
 
+/// How long the provider may take for an answer to one try. It has ended a process, or killed it, long
+/// before.
+const LONGEST_TRY: Duration = Duration::from_secs(10);
+
 /// How it went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Orphans {
@@ -30,6 +34,8 @@ pub enum Orphans {
     Ended,
     /// One may still run.
     Unconfirmed,
+    /// There is no list of them (HTTP 404).
+    Unlisted,
 }
 
 /// Whether an argument is a command's marker.
@@ -48,8 +54,7 @@ pub async fn end(
     bound: &Bound,
 ) -> Result<Orphans, Failure> {
     let processes = match client.list_processes(sandbox, bound.clone()).await {
-        // A provider that has no such list, or no such processes.
-        Err(failure) if failure.is_not_found() => return Ok(Orphans::Ended),
+        Err(failure) if failure.is_not_found() => return Ok(Orphans::Unlisted),
         processes => processes?,
     };
     if !is_alone() {
@@ -87,11 +92,10 @@ async fn end_one(
             .run(tokio::time::sleep(pause))
             .await
             .map_err(|ended| ended.failure(true))?;
-        match client.end_process(&sandbox, &process, bound.clone()).await {
+        let once = bound.clone().and_once_sent(LONGEST_TRY);
+        match client.end_process(&sandbox, &process, once).await {
             Ok(true) => return Ok(true),
-            Err(failure @ (Failure::Aborted { .. } | Failure::TimedOut { .. })) => {
-                return Err(failure);
-            }
+            Err(failure @ Failure::Aborted { .. }) => return Err(failure),
             Ok(false) | Err(_) => {}
         }
     }

@@ -139,9 +139,20 @@ async fn bring_back(
     let is_alone = || registry.is_alone(call);
     match orphans::end(client, sandbox, is_alone, bound).await? {
         Orphans::Ended => Ok(Resumed::Ready),
+        // A provider without that list, or without that sandbox by now.
+        Orphans::Unlisted => {
+            let found = client.settled(sandbox, bound.clone()).await?;
+            Ok(if is_end(&found) {
+                Resumed::Expired
+            } else {
+                Resumed::Ready
+            })
+        }
         Orphans::Unconfirmed => {
-            let fresh = Bound::once_sent(millis(client.config().timeout_ms));
-            let destroyed = client.destroy_sandbox(sandbox, fresh).await;
+            // Aborted, it leaves the lease unconfirmed, and whoever did so need not wait for it.
+            let timeout = millis(client.config().timeout_ms);
+            let destroying = bound.clone().and_once_sent(timeout);
+            let destroyed = client.destroy_sandbox(sandbox, destroying).await;
             destroyed.map_err(|_| Failure::ProcessUnconfirmed)?;
             Ok(Resumed::Expired)
         }

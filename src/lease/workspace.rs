@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::error::{Desired, Failure};
+use crate::error::{Desired, Failure, ResponseFault};
 use crate::http::{Bound, Client, SandboxId};
 use crate::text::Text;
 
@@ -12,6 +12,9 @@ pub const WORKSPACE: &str = "/paperclip-workspace";
 const RUNTIME: &str = "/paperclip-workspace/.paperclip-runtime";
 /// The file that holds the lease's marker.
 const MARKER: &str = "/paperclip-workspace/.paperclip-runtime/.paperclip-createos-lease";
+
+/// Exit codes from here on are of commands that were not found, could not be run, or were killed.
+const NOT_RUN: f64 = 126.0;
 
 /// By what a lease knows its sandbox again: 36 characters of `0-9a-f-`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +62,8 @@ pub async fn prepare(
     Ok(marker)
 }
 
-/// Whether a running sandbox holds the marker.
+/// Whether a running sandbox holds the marker. Only a command that ran tells: one that could not start or
+/// was killed is a failure, and an answer without its outcome can't be trusted.
 pub async fn holds(
     client: &Client,
     sandbox: &SandboxId,
@@ -67,5 +71,14 @@ pub async fn holds(
     bound: Bound,
 ) -> Result<bool, Failure> {
     let read = client.exec(sandbox, "/bin/cat", &[MARKER], bound).await?;
-    Ok(read.succeeded() && read.stdout.as_deref() == Some(marker.as_str()))
+    match read.exit_code {
+        None => Err(Failure::Response(ResponseFault::Data)),
+        Some(code) if read.error || code >= NOT_RUN => Err(Failure::WorkspaceUnprepared),
+        Some(0.0) => {
+            let found = read.stdout.ok_or(Failure::Response(ResponseFault::Data))?;
+            Ok(found == marker.as_str())
+        }
+        // There is none, or it cannot be read.
+        Some(_) => Ok(false),
+    }
 }

@@ -52,10 +52,12 @@ async fn an_answer_is_waited_for_a_little_longer_than_the_wish_for_it() {
     let unsent = bound.while_unsent().run(sleep(SECOND)).await;
     assert_eq!(unsent, Err(Ended::Cancelled));
     assert_eq!(now(), start);
-    assert_eq!(bound.departing().run(sleep(SECOND / 2)).await, Ok(()));
-    assert_eq!(
-        bound.departing().run(sleep(HOUR)).await,
-        Err(Ended::Cancelled)
-    );
-    assert_eq!(now() - start, SECOND / 2 + SECOND);
+    // However many pieces the answer comes in.
+    let departed = bound.departing();
+    for _ in 0..4 {
+        assert_eq!(departed.run(sleep(SECOND / 5)).await, Ok(()));
+    }
+    let last = departed.run(sleep(HOUR)).await;
+    assert_eq!(last, Err(Ended::Cancelled));
+    assert_eq!(now() - start, SECOND);
 }

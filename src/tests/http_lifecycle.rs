@@ -147,10 +147,7 @@ async fn a_sandbox_that_is_gone_is_destroyed_and_other_failures_surface() {
             Reply::data(r#"{"id":"sb-2","status":"destroyed"}"#),
             Ok(Removal::Begun),
         ),
-        (
-            Reply::data(r#"{"status":"destroyed"}"#),
-            Ok(Removal::Begun),
-        ),
+        (Reply::data(r#"{"status":"destroyed"}"#), Ok(Removal::Begun)),
         (
             Reply::Whole(b"HTTP/1.1 204 No Content\r\n\r\n".into()),
             Ok(Removal::Begun),

@@ -23,7 +23,7 @@
     shared.addAbortListener = events.addAbortListener;
   };
 
-  const { AbortController, DOMException } = globalThis;
+  const { DOMException } = globalThis;
 
   /**
    * Aborts one call. A work that has frozen or broken its own signal cannot be told, which is no
@@ -92,6 +92,6 @@
     }
   }
 
-  Object.assign(shared, { Call, abortAll });
+  Object.assign(shared, { Call, abort, abortAll });
 })
 //# sourceURL=createos-lease/calls.js

@@ -9,6 +9,7 @@
     Call,
     CreateosCleanupError,
     CreateosError,
+    abort,
     coreOf,
     defaultReason,
     describe,
@@ -46,10 +47,10 @@
    */
   async function cancellable(signal, start) {
     const cancel = native.createCancel();
-    const started = start(cancel);
+    // Before anything begins: a signal that can't be listened to is refused.
     const untie = signal === undefined ? undefined : onAbort(signal, () => native.cancel(cancel));
     try {
-      return await started;
+      return await start(cancel);
     } catch (error) {
       throw toReason(error, signal?.aborted ? signal : { reason: defaultReason() });
     } finally {
@@ -148,51 +149,86 @@
     };
   }
 
+  /** The fields of a lease's metadata by which a resume decides. */
+  const RECORDED = [
+    'provider',
+    'companyId',
+    'environmentId',
+    'apiUrl',
+    'marker',
+    'shape',
+    'rootfs',
+    'region',
+    'adapterType',
+    'autoPauseAfterSeconds',
+    'baseEgressAllowlist',
+    'effectiveEgressAllowlist',
+  ];
+
+  /**
+   * A copy of metadata, since all of it comes back and each property is read once. What is inherited
+   * counts too where it matters, as it does for every other call.
+   */
+  function copyMetadata(metadata) {
+    const given = fields(metadata);
+    const own = Object.keys(given);
+    const inherited = RECORDED.filter((name) => !own.includes(name) && name in given);
+    // `fromEntries` defines properties, so that a field called __proto__ is one like any other.
+    return Object.fromEntries([...own, ...inherited].map((name) => [name, given[name]]));
+  }
+
   const expired = () => ({ providerLeaseId: null, metadata: { expired: true } });
 
   async function resume(state, params, options) {
     const given = fields(params);
     const providerLeaseId = given.providerLeaseId;
-    // A copy, since all of it comes back and each property is read once.
-    const metadata = { ...fields(given.leaseMetadata) };
+    const metadata = copyMetadata(given.leaseMetadata);
     const claim = own(ACTION.release, providerLeaseId, metadata, given);
     const { id, companyId, environmentId, entry } = claim;
     const core = coreOf(entry);
     const signal = readSignal(options);
     const controller = new AbortController();
     const cancel = native.createCancel();
-    controller.signal.addEventListener('abort', () => native.cancel(cancel), { once: true });
-    const begun = native.resume(
-      state.handle,
-      core,
-      companyId,
-      environmentId,
-      id,
-      cancel,
-      signal?.aborted === true,
-      metadata.marker,
-      metadata.shape,
-      metadata.rootfs,
-      metadata.region,
-      metadata.adapterType,
-      metadata.autoPauseAfterSeconds,
-      readList(metadata.baseEgressAllowlist),
-      readList(metadata.effectiveEgressAllowlist),
-    );
-    if (begun === undefined) return expired();
-    if (begun === null) throw signal.reason;
-    const [slot, resumed] = begun;
-    const call = new Call(slot);
+    onAbort(controller.signal, () => native.cancel(cancel));
+    // Before anything begins: a signal that can't be listened to is refused.
+    const untie =
+      signal === undefined ? undefined : onAbort(signal, () => abort(controller, signal.reason));
+    let call;
     try {
-      call.enter(controller, signal);
-      if (!(await resumed)) return expired();
-      return { providerLeaseId: id, metadata: { ...metadata, resumedLease: true } };
+      const begun = native.resume(
+        state.handle,
+        core,
+        companyId,
+        environmentId,
+        id,
+        cancel,
+        signal?.aborted === true,
+        metadata.marker,
+        metadata.shape,
+        metadata.rootfs,
+        metadata.region,
+        metadata.adapterType,
+        metadata.autoPauseAfterSeconds,
+        readList(metadata.baseEgressAllowlist),
+        readList(metadata.effectiveEgressAllowlist),
+      );
+      if (begun === undefined) return expired();
+      if (begun === null) throw signal.reason;
+      const [slot, resumed] = begun;
+      call = new Call(slot);
+      call.enter(controller);
+      const isReady = await resumed;
+      // Whoever has aborted it acts next, so that what it found out holds no more.
+      if (controller.signal.aborted) throw controller.signal.reason;
+      return isReady ? { providerLeaseId: id, metadata: { ...metadata, resumedLease: true } } : expired();
     } catch (error) {
-      const reason = toReason(error, controller.signal);
-      call.failed(reason, state.cleanupErrors);
+      const isGivenUp = controller.signal.aborted && !(error instanceof CreateosCleanupError);
+      const reason = isGivenUp ? controller.signal.reason : error;
+      call?.failed(reason, state.cleanupErrors);
       throw reason;
     } finally {
-      call.leave();
+      call?.leave();
+      untie?.();
     }
   }
 

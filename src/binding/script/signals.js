@@ -21,7 +21,7 @@
       const disposable = shared.addAbortListener(signal, listener);
       return () => disposable[Symbol.dispose]();
     }
-    signal.addEventListener('abort', listener, { once: true });
+    signal.addEventListener('abort', listener, { __proto__: null, once: true });
     return () => signal.removeEventListener('abort', listener);
   }
 

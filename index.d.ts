@@ -368,11 +368,12 @@ export class LeaseDriver {
   /**
    * Creates a sandbox and prepares it (section 8), within the configuration's timeout. On failure
    * the sandbox is destroyed, or the error names it: `ERR_CREATEOS_CLEANUP_UNCONFIRMED` with
-   * `sandboxId`.
+   * `sandboxId`. A creation that was never answered is looked for, for 2 s more, by its unique name.
    *
    * @throws {CreateosError} `ERR_CREATEOS_UNSUPPORTED`, `ERR_CREATEOS_CONFIG`,
    * `ERR_CREATEOS_API_KEY`, `ERR_CREATEOS_SETUP`, `ERR_CREATEOS_LEASE_CLOSING` after a shutdown, and
-   * what the provider's requests fail with; the reason of a shutdown or of `options.signal`.
+   * what the provider's requests fail with; the reason of a shutdown or of `options.signal`; a
+   * TypeError for a company or environment that is no non-empty string.
    */
   acquire(params: AcquireParams, options?: Loose<LifecycleOptions>): Promise<AcquiredLease>;
   /**

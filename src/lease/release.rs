@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::error::{Desired, Failure};
-use crate::http::{Bound, Client, Removal, SandboxId};
+use crate::http::{Client, Removal, SandboxId};
 use crate::registry::{CallId, Closing, Drain, Registry};
 use crate::scope::ScopeKey;
 
@@ -141,25 +141,11 @@ impl Release {
             return Ok(None);
         }
         let sandbox = SandboxId::parse(lease_id)?;
-        pause(&client, &sandbox, client.default_bound()).await
-    }
-}
-
-/// Brings the sandbox to `paused`. One that is gone needs no pause, however the provider shows it.
-async fn pause(
-    client: &Client,
-    sandbox: &SandboxId,
-    bound: Bound,
-) -> Result<Option<Proof>, Failure> {
-    let paused = client.transition(sandbox, Desired::Paused, bound.clone());
-    match paused.await {
-        Ok(()) => Ok(Some(Proof::Stopped)),
-        Err(failure) if failure.is_not_found() => Ok(None),
-        Err(failure @ Failure::State { .. }) => match client.get_sandbox(sandbox, bound).await {
-            Ok(found) if found.status == "destroyed" => Ok(Some(Proof::Destroyed)),
-            Err(unseen) if unseen.is_not_found() => Ok(None),
-            _ => Err(failure),
-        },
-        Err(failure) => Err(failure),
+        let bound = client.default_bound();
+        match client.transition(&sandbox, Desired::Paused, bound).await {
+            Ok(()) => Ok(Some(Proof::Stopped)),
+            Err(failure) if failure.is_not_found() => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 }

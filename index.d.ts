@@ -69,6 +69,59 @@ export interface RealizeWorkspaceParams extends OwnerParams {
   lease: Lease;
 }
 
+/** A command and what it is given. Further fields are ignored. */
+export interface Command {
+  /** A program: a path, or a name that the sandbox's PATH leads to. No shell reads it. */
+  command: string;
+  /** Its arguments; it receives them byte for byte, lone surrogates as U+FFFD. */
+  args?: Loose<readonly string[]>;
+  /** Its folder; default: the workspace, from which a relative one is seen. */
+  cwd?: Loose<string>;
+  /** Variables that are added to the sandbox's own. Names match `[A-Za-z_][A-Za-z0-9_]*`. */
+  env?: Loose<Record<string, string>>;
+  /** What it reads on its standard input; default: nothing. */
+  stdin?: Loose<string>;
+  /** Milliseconds, 1 to 86,400,000; default: the configuration's `timeoutMs`. */
+  timeoutMs?: Loose<number>;
+}
+
+/** Parameters of {@link LeaseDriver.execute}. Further fields are ignored. */
+export interface ExecuteParams extends TrackParams, Command {}
+
+/** Parameters of {@link execute}. Further fields are ignored. */
+export interface CommandParams extends Command {
+  /** The lease whose sandbox it runs in. */
+  lease: { providerLeaseId: string | null };
+}
+
+/**
+ * Is given a command's output while it runs: each piece once, in order, before the command's promise
+ * settles. A piece is what has arrived of one stream, whole characters, at most some hundred KiB. The
+ * next one waits for a promise that it returns, and the sandbox's output for both. What it throws or
+ * rejects with ends the command, and is the rejection. It is called in the asynchronous context of
+ * whoever runs the command.
+ */
+export type OnOutput = (stream: "stdout" | "stderr", text: string) => unknown;
+
+/** What a command gives. */
+export interface ExecuteResult {
+  /** Null when a signal has ended it, or its deadline. */
+  exitCode: number | null;
+  /** The signal that has ended it, such as `SIGKILL`. */
+  signal: string | null;
+  /** Its deadline has passed: it was ended, with all that it started, and the output is what there was. */
+  timedOut: boolean;
+  /** The last 4 Mi UTF-16 units; invalid UTF-8 as U+FFFD. */
+  stdout: string;
+  stderr: string;
+  metadata: {
+    /** The provider's id of the process; null when the deadline came before there was one. */
+    processId: string | null;
+    /** `stdout` or `stderr` lacks its beginning. */
+    outputTruncated: boolean;
+  };
+}
+
 /** Parameters of {@link LeaseDriver.acquire}. Further fields are ignored. */
 export interface AcquireParams extends OwnerParams {
   /** Whose image to take from the configuration's `rootfsByAdapter`. */
@@ -236,6 +289,28 @@ export function track<T>(
   options?: Loose<number | TrackOptions>,
 ): Promise<Awaited<T>>;
 
+/**
+ * Runs a command in a sandbox (section 9): for a plugin that calls {@link track} itself, with the client
+ * and the signal that its work is given. {@link LeaseDriver.execute} does both.
+ *
+ * What the signal's abort means is told from its reason: a release or shutdown rejects with
+ * `ERR_CREATEOS_CANCELLED`, the deadline of a tracked call gives a result with `timedOut`, and any other
+ * signal's reason is the rejection. In each case the process and all that it started are ended first,
+ * else the rejection is a {@link CreateosCleanupError}, and the lease has to be destroyed.
+ *
+ * @param signal Without one, and without `params.timeoutMs`, the configured timeout ends the command.
+ * @throws {CreateosError} `ERR_CREATEOS_RESPONSE` for a lease id that is none, `ERR_CREATEOS_COMMAND`,
+ * `ERR_CREATEOS_TIMEOUT_INVALID`, all before any request; `ERR_CREATEOS_CANCELLED`,
+ * `ERR_CREATEOS_OUTPUT`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`, and what the provider's requests fail with;
+ * a TypeError for a client, signal or `onOutput` that is none.
+ */
+export function execute(
+  client: CreateosClient,
+  params: CommandParams,
+  signal?: Loose<AbortSignal>,
+  onOutput?: Loose<OnOutput>,
+): Promise<ExecuteResult>;
+
 /** Options of {@link release}. */
 export interface ReleaseOptions {
   /**
@@ -395,9 +470,25 @@ export class LeaseDriver {
    * @throws {CreateosError} `ERR_CREATEOS_LEASE_MISMATCH`, `ERR_CREATEOS_CONFIG`.
    */
   realizeWorkspace(params: RealizeWorkspaceParams): Promise<RealizedWorkspace>;
+  /**
+   * Runs a command under a lease (section 9): {@link track} with {@link execute} as its work and
+   * `params.timeoutMs` as its deadline. A release aborts it, and waits until the process and all that it
+   * started have ended.
+   *
+   * @throws {CreateosError} What {@link track} refuses and what {@link execute} rejects with; the reason
+   * of `options.signal`. After `ERR_CREATEOS_CLEANUP_UNCONFIRMED` the lease is unconfirmed.
+   */
+  execute(
+    params: ExecuteParams,
+    onOutput?: Loose<OnOutput>,
+    options?: Loose<LifecycleOptions>,
+  ): Promise<ExecuteResult>;
 }
 
-/** Options of {@link LeaseDriver.acquire}, {@link LeaseDriver.resume} and {@link LeaseDriver.probe}. */
+/**
+ * Options of {@link LeaseDriver.acquire}, {@link LeaseDriver.resume}, {@link LeaseDriver.probe} and
+ * {@link LeaseDriver.execute}.
+ */
 export interface LifecycleOptions {
   /** Gives it up, with its own reason. */
   signal?: Loose<AbortSignal>;

@@ -16,6 +16,7 @@ if (globalThis[LOADED] === undefined) {
 const binding = globalThis[LOADED];
 
 module.exports.track = binding.track;
+module.exports.execute = binding.execute;
 module.exports.release = binding.release;
 module.exports.shutdown = binding.shutdown;
 module.exports.leaseState = binding.leaseState;

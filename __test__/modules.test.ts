@@ -15,6 +15,7 @@ const NAMES = [
   "LeaseDriver",
   "canRelease",
   "canUseLease",
+  "execute",
   "explainLease",
   "isUsableCreateosLease",
   "leaseState",

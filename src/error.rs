@@ -29,6 +29,11 @@ pub enum Failure {
     /// `CreateosCleanupError`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`.
     #[error("CreateOS command cleanup failed; process termination is unconfirmed.")]
     ProcessUnconfirmed,
+    /// `CreateosCleanupError`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`.
+    #[error(
+        "CreateOS process creation could not be confirmed; destroy the lease before reusing it."
+    )]
+    CreationUnconfirmed,
     /// `CreateosCleanupError`, `ERR_CREATEOS_CLEANUP_UNCONFIRMED`, with `sandboxId`.
     #[error("CreateOS setup failed and cleanup is unconfirmed for sandbox {sandbox_id}.")]
     SetupUnconfirmed { sandbox_id: String },
@@ -41,6 +46,15 @@ pub enum Failure {
     /// `CreateosError`, `ERR_CREATEOS_SETUP`.
     #[error("CreateOS command probe failed.")]
     ProbeFailed,
+    /// `CreateosError`, `ERR_CREATEOS_COMMAND`.
+    #[error("{0}")]
+    Command(CommandFault),
+    /// `CreateosError`, `ERR_CREATEOS_OUTPUT`.
+    #[error("{0}")]
+    Output(OutputFault),
+    /// `CreateosError`, `ERR_CREATEOS_CANCELLED`.
+    #[error("CreateOS command was cancelled.")]
+    CommandCancelled,
     /// `CreateosError`, `ERR_CREATEOS_TIMEOUT_INVALID`.
     #[error("Invalid CreateOS command timeout.")]
     TimeoutInvalid,
@@ -96,9 +110,13 @@ impl Failure {
             Self::Mismatch { .. } => Code::LeaseMismatch,
             Self::Closing | Self::ClosingToResume => Code::LeaseClosing,
             Self::ReleaseInProgress => Code::ReleaseInProgress,
-            Self::Unconfirmed | Self::ProcessUnconfirmed | Self::SetupUnconfirmed { .. } => {
-                Code::CleanupUnconfirmed
-            }
+            Self::Unconfirmed
+            | Self::ProcessUnconfirmed
+            | Self::CreationUnconfirmed
+            | Self::SetupUnconfirmed { .. } => Code::CleanupUnconfirmed,
+            Self::Command(_) => Code::Command,
+            Self::Output(_) => Code::Output,
+            Self::CommandCancelled => Code::Cancelled,
             Self::ExpiryUnsupported => Code::Unsupported,
             Self::WorkspaceUnprepared | Self::ProbeFailed => Code::Setup,
             Self::TimeoutInvalid => Code::TimeoutInvalid,
@@ -126,7 +144,11 @@ impl Failure {
             | Self::ReleaseInProgress
             | Self::Unconfirmed
             | Self::ProcessUnconfirmed
+            | Self::CreationUnconfirmed
             | Self::SetupUnconfirmed { .. }
+            | Self::Command(_)
+            | Self::Output(_)
+            | Self::CommandCancelled
             | Self::ExpiryUnsupported
             | Self::WorkspaceUnprepared
             | Self::ProbeFailed
@@ -318,6 +340,52 @@ pub enum ConfigFault {
     NetworkEgress,
     #[error("networkEgress allowlists must contain non-empty strings.")]
     NetworkEgressEntry,
+}
+
+/// Why a command can't be run (section 9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum CommandFault {
+    #[error("A sandbox command is required.")]
+    Missing,
+    #[error("Invalid sandbox environment variable.")]
+    Environment,
+    #[error("Sandbox command arguments must be strings.")]
+    Arguments,
+    #[error("A sandbox working directory must be a string.")]
+    Folder,
+    #[error("Sandbox command input must be a string.")]
+    Input,
+    #[error("Sandbox command values cannot contain NUL.")]
+    Nul,
+}
+
+/// How a process stream broke its protocol, or lost output (section 9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum OutputFault {
+    #[error("CreateOS process frame is too large.")]
+    FrameTooLarge,
+    #[error("CreateOS returned an invalid process frame.")]
+    Frame,
+    #[error("CreateOS returned an unknown process event.")]
+    Event,
+    #[error("CreateOS process sequence is invalid.")]
+    Sequence,
+    #[error("CreateOS process output has a sequence gap.")]
+    Gap,
+    #[error("CreateOS process output is invalid.")]
+    Data,
+    #[error("CreateOS pipe process returned PTY output.")]
+    Pty,
+    #[error("CreateOS process exit status is missing.")]
+    StatusMissing,
+    #[error("CreateOS process stream reported an error.")]
+    Reported,
+    #[error("CreateOS process output was evicted before it could be read.")]
+    Evicted,
+    #[error("CreateOS process output journal is invalid.")]
+    Journal,
+    #[error("CreateOS process stream ended before all output could be replayed.")]
+    Unreplayed,
 }
 
 /// Why an answer of the provider cannot be trusted (section 6).

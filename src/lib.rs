@@ -2,6 +2,7 @@
 //!
 //! * `binding`: the boundary to Node, and the only place that names it.
 //! * `lease`: what happens to a lease: acquire, resume, release; and the probe.
+//! * `process`: a command in a sandbox.
 //! * `registry`: which calls run under which lease, and which leases are closing or unconfirmed.
 //! * `http`: the provider's API.
 //! * `pacing`: when a request may go out.
@@ -21,6 +22,7 @@ mod http;
 mod lease;
 mod ownership;
 mod pacing;
+mod process;
 mod registry;
 mod runtime;
 mod scope;

@@ -143,7 +143,8 @@ pub fn list<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Vec<Option<Text>>>, 
     raw(js, value, Kind::Object, texts)
 }
 
-fn pairs<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Pairs>, Thrown> {
+/// A field that should be an object of strings, copied into a flat array of names and values.
+pub fn pairs<'e>(js: Js<'e>, value: Value<'e>) -> Result<Raw<Pairs>, Thrown> {
     raw(js, value, Kind::Object, |js, flat| {
         let elements = js.elements(flat)?;
         let pair = |pair: &[Value<'e>]| Ok((js.to_text(pair[0])?, optional_text(js, pair[1])?));

@@ -13,6 +13,7 @@
 mod client;
 mod config;
 mod driver;
+mod execute;
 mod lifecycle;
 mod node;
 mod promise;
@@ -72,6 +73,11 @@ const NATIVES: &[(&str, Native)] = &[
     ("acquire", lifecycle::acquire),
     ("probe", lifecycle::probe),
     ("resume", resume::resume),
+    ("prepareCommand", execute::prepare),
+    ("execute", execute::execute),
+    ("readOutput", execute::read_output),
+    ("dropOutput", execute::drop_output),
+    ("refuseCancelled", execute::refuse_cancelled),
 ];
 
 /// The scripts, in the order in which they are run. Each is a function of the native functions and
@@ -84,6 +90,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("script/guards.js"),
     include_str!("script/calls.js"),
     include_str!("script/lifecycle.js"),
+    include_str!("script/execute.js"),
     include_str!("script/driver.js"),
 ];
 

@@ -17,7 +17,7 @@ use super::request::{Body, Request};
 use crate::error::{Failure, ResponseFault};
 use crate::text::{Text, push_json};
 
-/// The most of an upload's acknowledgement that is looked at, in bytes.
+/// The most of an acknowledgement that is looked at, in bytes.
 const MAX_ACKNOWLEDGEMENT: usize = 64 * 1024;
 
 /// How many sandboxes a page of the list has: the most that the provider gives.
@@ -217,10 +217,15 @@ impl Client {
             .header("accept", "application/json")
             .header("content-type", "application/octet-stream")
             .body(Body::Bytes(content));
+        self.acknowledged(request, bound).await
+    }
+
+    /// Sends a request of whose answer nothing is needed but that it is a yes.
+    pub(super) async fn acknowledged(&self, request: Request, bound: Bound) -> Result<(), Failure> {
         let Answer { body, .. } = self.request(request, bound).await?;
         match body.collect(MAX_ACKNOWLEDGEMENT).await {
             Ok(bytes) if is_refusal(&bytes) => Err(Failure::Response(ResponseFault::Unsuccessful)),
-            // The status has said yes, and what servers of files add to it differs.
+            // The status has said yes, and what servers add to it differs.
             Ok(_) | Err(Collect::Oversized | Collect::Failed(Failure::BodyBroken)) => Ok(()),
             Err(Collect::Failed(failure)) => Err(failure),
         }
@@ -280,13 +285,13 @@ fn read_exec(answer: &JsonAnswer) -> Option<ExecResult> {
     })
 }
 
-fn push_field(json: &mut String, name: &str) {
+pub(super) fn push_field(json: &mut String, name: &str) {
     json.push_str(",\"");
     json.push_str(name);
     json.push_str("\":");
 }
 
-fn push_list(json: &mut String, texts: &[Text]) {
+pub(super) fn push_list(json: &mut String, texts: &[Text]) {
     json.push('[');
     for (index, text) in texts.iter().enumerate() {
         if index > 0 {

@@ -19,7 +19,7 @@ pub struct Bound {
     deadline: Option<Instant>,
     /// Counted from the moment the request leaves.
     once_sent: Option<Duration>,
-    /// How much later a cancellation counts once a request has left.
+    /// How much later an end counts once a request has left.
     patience: Duration,
     /// The same, of the request that has left.
     lag: Option<Arc<Lag>>,
@@ -61,6 +61,13 @@ impl Bound {
         }
     }
 
+    /// Also ends at `deadline`.
+    #[must_use]
+    pub fn and_until(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
     /// Ends so long after the request has left, however long it waits for its turn, which is bounded
     /// by the pace itself: for what must be done, such as removing a sandbox that nobody knows of.
     pub fn once_sent(timeout: Duration) -> Self {
@@ -100,8 +107,8 @@ impl Bound {
         self
     }
 
-    /// Waits so much longer, after a cancellation, for the answer to a request that has left: whoever
-    /// cancels wants to act next, and what the provider is still doing then would get in the way.
+    /// Waits so much longer, after an end, for the answer to a request that has left: whoever ended it
+    /// wants to act next, and what the provider is still doing then would get in the way.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -120,9 +127,10 @@ impl Bound {
     #[must_use]
     pub fn departing(&self) -> Self {
         let mut bound = self.clone();
-        if let Some(timeout) = bound.once_sent.take() {
-            bound.deadline = Some(now() + timeout);
-        }
+        bound.deadline = match bound.once_sent.take() {
+            Some(timeout) => Some(now() + timeout),
+            None => bound.deadline.map(|deadline| deadline + bound.patience),
+        };
         bound.lag = (!bound.patience.is_zero()).then(|| {
             Arc::new(Lag {
                 patience: bound.patience,
@@ -130,6 +138,15 @@ impl Bound {
             })
         });
         bound
+    }
+
+    /// The end that has come already, if one has.
+    pub fn end(&self) -> Option<Ended> {
+        if self.cancels.iter().any(CancellationToken::is_cancelled) {
+            return Some(Ended::Cancelled);
+        }
+        let has_passed = self.deadline.is_some_and(|deadline| deadline <= now());
+        has_passed.then_some(Ended::DeadlinePassed)
     }
 
     /// Whether the deadline comes before `moment`.

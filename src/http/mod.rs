@@ -29,10 +29,10 @@ mod transition;
 mod transport;
 
 pub use api::CreateSandbox;
-pub use bound::Bound;
+pub use bound::{Bound, Ended};
 pub use client::Client;
 pub use id::{ProcessId, SandboxId};
-pub use processes::Process;
+pub use processes::{CreateProcess, Exit, Process, TreeEnd};
 pub use removal::Removal;
 // What a JavaScript caller's own requests need besides.
 #[cfg_attr(

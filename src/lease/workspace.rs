@@ -4,10 +4,9 @@ use uuid::Uuid;
 
 use crate::error::{Desired, Failure, ResponseFault};
 use crate::http::{Bound, Client, SandboxId};
+use crate::process::WORKSPACE;
 use crate::text::Text;
 
-/// The folder that a lease's commands work in.
-pub const WORKSPACE: &str = "/paperclip-workspace";
 /// The folder that hosts leave out when they export the workspace.
 const RUNTIME: &str = "/paperclip-workspace/.paperclip-runtime";
 /// The file that holds the lease's marker.

@@ -2,7 +2,7 @@
 
 use super::{begin, scope};
 use crate::error::Failure;
-use crate::lease::orphans::is_marker;
+use crate::process::is_marker;
 use crate::registry::{CallId, OnDeadline, Registry};
 use crate::scope::ScopeKey;
 

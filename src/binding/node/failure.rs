@@ -15,7 +15,7 @@ pub fn to_error<'e>(js: Js<'e>, failure: &Failure) -> Outcome<'e> {
         Failure::SetupUnconfirmed { sandbox_id } => {
             ("sandbox", [js.string(sandbox_id)?, undefined])
         }
-        Failure::ProcessUnconfirmed => ("cleanup", [undefined; 2]),
+        Failure::ProcessUnconfirmed | Failure::CreationUnconfirmed => ("cleanup", [undefined; 2]),
         Failure::Config { field, .. } => ("config", [js.string(field.as_str())?, undefined]),
         Failure::Api { status, operation } => {
             let status = js.integer(u32::from(*status))?;
@@ -32,6 +32,9 @@ pub fn to_error<'e>(js: Js<'e>, failure: &Failure) -> Outcome<'e> {
         | Failure::ExpiryUnsupported
         | Failure::WorkspaceUnprepared
         | Failure::ProbeFailed
+        | Failure::Command(_)
+        | Failure::Output(_)
+        | Failure::CommandCancelled
         | Failure::TimeoutInvalid
         | Failure::ApiKeyMissing
         | Failure::ApiKeyNotForOrigin

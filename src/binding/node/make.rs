@@ -46,6 +46,14 @@ impl<'e> Js<'e> {
         })
     }
 
+    /// A string of ASCII, which V8 only copies.
+    pub fn ascii(self, bytes: &[u8]) -> Outcome<'e> {
+        Self::make(|raw| unsafe {
+            let (first, count) = (bytes.as_ptr().cast(), length(bytes.len()));
+            sys::napi_create_string_latin1(self.env, first, count, raw)
+        })
+    }
+
     pub fn optional_text(self, text: Option<&Text>) -> Outcome<'e> {
         text.map_or_else(|| self.null(), |text| self.text(text.units()))
     }

@@ -14,6 +14,10 @@
   /** Destroyed by hand when the call settles: leaving it to the collector would cost a finalizer. */
   const CONTEXT_OPTIONS = Object.freeze({ requireManualDestroy: true });
 
+  /** Why calls were aborted: the reasons of releases and shutdowns, and those of deadlines. */
+  const releases = new WeakSet();
+  const deadlines = new WeakSet();
+
   let AsyncResource;
 
   /** Called by the loader: only there can Node's own modules be required. */
@@ -43,6 +47,7 @@
     // Taken before the first listener runs: it may settle a call, and its slot be used again.
     const aborted = slots.map((slot) => controllers[slot]);
     const reason = defaultReason();
+    releases.add(reason);
     for (const controller of aborted) abort(controller, reason);
   }
 
@@ -51,6 +56,7 @@
     const controller = controllers[slot];
     if (controller === undefined) return;
     const reason = new DOMException('The operation was aborted due to timeout', 'TimeoutError');
+    deadlines.add(reason);
     contexts[slot].runInAsyncScope(abort, undefined, controller, reason);
   };
 
@@ -92,6 +98,10 @@
     }
   }
 
-  Object.assign(shared, { Call, abort, abortAll });
+  /** Whether a signal's reason is that a release or shutdown has aborted a call, or its deadline. */
+  const isRelease = (reason) => releases.has(reason);
+  const isDeadline = (reason) => deadlines.has(reason);
+
+  Object.assign(shared, { Call, abort, abortAll, isDeadline, isRelease });
 })
 //# sourceURL=createos-lease/calls.js

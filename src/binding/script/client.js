@@ -211,6 +211,11 @@
     #core;
     #config;
 
+    static {
+      shared.coreOfClient = (client) =>
+        typeof client === 'object' && client !== null && #core in client ? client.#core : undefined;
+    }
+
     constructor(config, entry, core) {
       if (config === PARSED) {
         this.#entry = entry;

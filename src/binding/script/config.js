@@ -177,6 +177,6 @@
     return native.resolveApiKey(entry.parsed, readEnvironmentKey(entry));
   };
 
-  Object.assign(shared, { isObject, readList, readConfig, coreOf, describe });
+  Object.assign(shared, { isObject, readList, readPairs, readConfig, coreOf, describe });
 })
 //# sourceURL=createos-lease/config.js

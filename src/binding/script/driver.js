@@ -17,8 +17,9 @@
     readConfig,
     readList,
     requireIds,
+    runCommand,
   } = shared;
-  const { acquire, probe, realizeWorkspace, resume, validateConfig } = shared.lifecycle;
+  const { acquire, probe, readSignal, realizeWorkspace, resume, validateConfig } = shared.lifecycle;
 
   /** What `begin` answers instead of a slot. */
   const WORK_IS_NO_FUNCTION = -1;
@@ -37,7 +38,11 @@
     return { timeout, signal: signal === null ? undefined : signal };
   }
 
-  async function track(driver, params, work, options) {
+  /** How a caller's work begins. */
+  const callWork = (work, signal, entry, core) =>
+    work(new CreateosClient(PARSED, entry, core), signal);
+
+  async function track(driver, params, work, options, start = callWork) {
     const state = stateOf(driver);
     const given = fields(params);
     const lease = fields(given.lease);
@@ -65,7 +70,7 @@
     try {
       const controller = new AbortController();
       call.enter(controller, signal);
-      return await work(new CreateosClient(PARSED, entry, core), controller.signal);
+      return await start(work, controller.signal, entry, core, id);
     } catch (error) {
       call.failed(error, state.cleanupErrors);
       throw error;
@@ -85,6 +90,24 @@
       default:
         return new Error('CreateOS lease engine failed.');
     }
+  }
+
+  /** How a command begins, which is a call like any other. */
+  const callCommand = (command, signal, entry, core, id) => command(core, id, signal);
+
+  async function execute(driver, params, onOutput, options) {
+    const given = fields(params);
+    const command = (core, id, signal) => runCommand(core, id, given, signal, onOutput);
+    // Read when their turn comes, as those of a call are.
+    const terms = {
+      get timeoutMs() {
+        return given.timeoutMs;
+      },
+      get signal() {
+        return readSignal(options);
+      },
+    };
+    return track(driver, given, command, terms, callCommand);
   }
 
   /** Whether a release is to be confirmed. */
@@ -210,6 +233,10 @@
 
     async realizeWorkspace(params) {
       return realizeWorkspace(params);
+    }
+
+    execute(params, onOutput, options) {
+      return execute(this, params, onOutput, options);
     }
   }
 

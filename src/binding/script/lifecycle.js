@@ -241,6 +241,6 @@
     return { cwd: WORKSPACE, metadata: { provider: 'createos', remoteCwd: WORKSPACE } };
   }
 
-  shared.lifecycle = { acquire, probe, realizeWorkspace, resume, validateConfig };
+  shared.lifecycle = { acquire, probe, readSignal, realizeWorkspace, resume, validateConfig };
 })
 //# sourceURL=createos-lease/lifecycle.js

@@ -1,0 +1,201 @@
+//! From a command to its end, and whatever has to be cleaned up (specification, section 9).
+//!
+//! Whatever becomes of it, either the process and all that it started have ended, or the failure says
+//! that they may not have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::command::{Command, Launch, Upload};
+use super::follow::Follower;
+use super::marker::new_marker;
+use super::pieces::Pieces;
+use super::tail::Kept;
+use super::termination::terminate;
+use crate::error::Failure;
+use crate::http::{Bound, Client, CreateProcess, Ended, Exit, ProcessId, SandboxId};
+
+/// The shell that runs a command's script.
+const SHELL: &str = "/bin/bash";
+
+/// How long a command that has come to its end waits for the answer to its process's creation: only the
+/// answer tells what is to be ended.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the removal of a command's own files may take.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(10);
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// It has ended by itself.
+    Exited(Exit),
+    /// It has been ended, with all that it started.
+    Ended(Ended),
+}
+
+/// A command's result.
+#[derive(Debug)]
+pub struct Finished {
+    pub end: End,
+    /// `None` when none had been created yet.
+    pub process: Option<ProcessId>,
+    pub stdout: Kept,
+    pub stderr: Kept,
+    /// The output was longer than what is kept of it.
+    pub is_truncated: bool,
+}
+
+/// Runs a command until it exits or `bound` ends it. `pieces` are given its output while it runs; the end
+/// waits until they have been delivered.
+pub async fn execute(
+    client: &Client,
+    sandbox: &SandboxId,
+    command: &Command,
+    pieces: Option<Arc<Pieces>>,
+    bound: Bound,
+) -> Result<Finished, Failure> {
+    let Launch { script, uploads } = command.launch();
+    let files = Files {
+        client,
+        sandbox,
+        uploads: &uploads,
+    };
+    let created = match files.upload(&bound).await {
+        Ok(()) => create(client, sandbox, command, &script, &bound).await,
+        Err(failure) => Err(failure),
+    };
+    let process = match created {
+        Ok(process) => process,
+        Err(failure) => {
+            if let Some(pieces) = pieces {
+                pieces.close();
+            }
+            files.remove().await;
+            return match bound.end() {
+                Some(ended) if !is_unconfirmed(&failure) => Ok(Finished::without_process(ended)),
+                _ => Err(failure),
+            };
+        }
+    };
+    let mut follower = Follower::new(
+        client.clone(),
+        sandbox.clone(),
+        process.clone(),
+        pieces.clone(),
+    );
+    let outcome = bound.run(follower.follow()).await;
+    follower.finish();
+    let exited = match outcome {
+        Ok(Ok(exit)) => bound
+            .run(delivered(pieces))
+            .await
+            .map(|()| exit)
+            .map_err(Ok),
+        Ok(Err(failure)) => Err(Err(failure)),
+        Err(ended) => Err(Ok(ended)),
+    };
+    let end = match exited {
+        Ok(exit) => End::Exited(exit),
+        Err(cause) => {
+            // The caller's own bound has passed; this one is fresh.
+            let fresh = Bound::default();
+            let (is_gone, ()) =
+                tokio::join!(terminate(client, sandbox, &process, &fresh), files.remove());
+            if !is_gone.is_ok_and(|is_gone| is_gone) {
+                return Err(Failure::ProcessUnconfirmed);
+            }
+            End::Ended(cause?)
+        }
+    };
+    let (stdout, has_lost_stdout) = follower.stdout.tail.finish();
+    let (stderr, has_lost_stderr) = follower.stderr.tail.finish();
+    Ok(Finished {
+        end,
+        process: Some(process),
+        stdout,
+        stderr,
+        is_truncated: has_lost_stdout || has_lost_stderr,
+    })
+}
+
+impl Finished {
+    fn without_process(ended: Ended) -> Self {
+        Self {
+            end: End::Ended(ended),
+            process: None,
+            stdout: Kept::default(),
+            stderr: Kept::default(),
+            is_truncated: false,
+        }
+    }
+}
+
+/// Starts the process, which waits until its standard input is closed.
+async fn create(
+    client: &Client,
+    sandbox: &SandboxId,
+    command: &Command,
+    script: &str,
+    bound: &Bound,
+) -> Result<ProcessId, Failure> {
+    let wanted = CreateProcess {
+        command: SHELL,
+        arguments: &["-lc", script, &new_marker()],
+        cwd: command.cwd(),
+    };
+    let bound = bound.clone().with_patience(PATIENCE);
+    let created = client.create_process(sandbox, wanted, bound).await;
+    created.map_err(|failure| {
+        if failure.may_have_been_done() {
+            Failure::CreationUnconfirmed
+        } else {
+            failure
+        }
+    })
+}
+
+fn is_unconfirmed(failure: &Failure) -> bool {
+    *failure == Failure::CreationUnconfirmed
+}
+
+/// Waits until the caller has been given all output.
+async fn delivered(pieces: Option<Arc<Pieces>>) {
+    if let Some(pieces) = pieces {
+        pieces.delivered().await;
+    }
+}
+
+/// The files that only one command needs.
+struct Files<'a> {
+    client: &'a Client,
+    sandbox: &'a SandboxId,
+    uploads: &'a [Upload],
+}
+
+impl Files<'_> {
+    async fn upload(&self, bound: &Bound) -> Result<(), Failure> {
+        for Upload { path, content } in self.uploads {
+            self.client
+                .upload(self.sandbox, path, content.clone(), bound.clone())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Removes those that the command may not have come to removing itself.
+    async fn remove(&self) {
+        if self.uploads.is_empty() {
+            return;
+        }
+        let paths = self.uploads.iter().map(|upload| upload.path.as_str());
+        let arguments: Vec<&str> = ["-f", "--"].into_iter().chain(paths).collect();
+        let bound = Bound::once_sent(LONGEST_REMOVAL);
+        // A file that stays is the sandbox's like any other, and no reason to tell less of the failure
+        // that is under way.
+        let _ = self
+            .client
+            .exec(self.sandbox, "/bin/rm", &arguments, bound)
+            .await;
+    }
+}

@@ -1,0 +1,309 @@
+//! A process's output until its exit, through lost streams (specification, section 9).
+//!
+//! ```text
+//! round: connect after the last sequence ── exit ─────────────────────────────> done
+//!   ^      │ lost: again after 250 ms, unless more than three in a row gave nothing new
+//!   │      v
+//!   │    wait for the tree's end (408: again) ── all was read ────────────────> done
+//!   │      │ more was written, once: after 1 s
+//!   └──────┴───────────────────────────────── twice ──> output is lost
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use memchr::memchr;
+use tokio::time::sleep;
+
+use super::Stream;
+use super::frames::{Frame, LONGEST};
+use super::pieces::Pieces;
+use super::tail::Tail;
+use super::text::Decoder;
+use crate::clock::{Instant, now};
+use crate::error::{Failure, OutputFault};
+use crate::http::{Bound, Client, Exit, ProcessId, SandboxId, TreeEnd};
+
+/// The pause before a lost stream is taken up again, or a request that failed for a moment is repeated.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The pause before the last round: the provider may still be writing to its journal.
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// So many failures in a row are passed over.
+const MOST_FAILURES: u32 = 3;
+/// A stream that has lived so long was well, even if the process had nothing to say: some proxy has cut
+/// it, as proxies do.
+const LONG_LIFE: Duration = Duration::from_secs(10);
+/// HTTP's name for "not now", after the client has waited as long as it does.
+const TOO_MANY_REQUESTS: u16 = 429;
+/// How long the answer to a wait may take, half of which the provider may wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Who reads a process's output. What has been read stays here, however the reading ends.
+pub struct Follower {
+    client: Client,
+    sandbox: SandboxId,
+    process: ProcessId,
+    /// Where the output goes at once; nowhere, if the caller wants only the result.
+    pieces: Option<Arc<Pieces>>,
+    pub stdout: Output,
+    pub stderr: Output,
+    /// The sequence of the last output that was read.
+    cursor: u64,
+    /// The process's own standard input has been closed, which lets the command begin.
+    is_open: bool,
+    /// The beginning of a line whose rest is not there yet.
+    line: Vec<u8>,
+}
+
+/// What has been read of one stream.
+#[derive(Default)]
+pub struct Output {
+    decoder: Decoder,
+    pub tail: Tail,
+}
+
+impl Follower {
+    /// Of a process that waits for its standard input to be closed.
+    pub fn new(
+        client: Client,
+        sandbox: SandboxId,
+        process: ProcessId,
+        pieces: Option<Arc<Pieces>>,
+    ) -> Self {
+        Self {
+            client,
+            sandbox,
+            process,
+            pieces,
+            stdout: Output::default(),
+            stderr: Output::default(),
+            cursor: 0,
+            is_open: false,
+            line: Vec::new(),
+        }
+    }
+
+    /// Reads to the end. May be given up at any time.
+    pub async fn follow(&mut self) -> Result<Exit, Failure> {
+        if let Some(exit) = self.round().await? {
+            return Ok(exit);
+        }
+        let TreeEnd {
+            exit,
+            newest_sequence,
+        } = self.wait().await?;
+        if self.has_read(newest_sequence)? {
+            return exit.ok_or(Failure::Output(OutputFault::StatusMissing));
+        }
+        sleep(LAST_PAUSE).await;
+        let told = self.round().await?;
+        if self.has_read(newest_sequence)? {
+            return told
+                .or(exit)
+                .ok_or(Failure::Output(OutputFault::StatusMissing));
+        }
+        Err(Failure::Output(OutputFault::Unreplayed))
+    }
+
+    /// The streams have ended, however: what waits in them for its rest comes as it is, and nothing more.
+    pub fn finish(&mut self) {
+        for (stream, output) in [
+            (Stream::Stdout, &mut self.stdout),
+            (Stream::Stderr, &mut self.stderr),
+        ] {
+            if let Some(rest) = output.decoder.finish() {
+                output.tail.push(&rest);
+                if let Some(pieces) = &self.pieces {
+                    pieces.push(stream, &rest);
+                }
+            }
+        }
+        if let Some(pieces) = &self.pieces {
+            pieces.close();
+        }
+    }
+
+    /// Attaches and reads until the exit. `None` when too many streams in a row were lost.
+    async fn round(&mut self) -> Result<Option<Exit>, Failure> {
+        let mut failures = 0;
+        loop {
+            let before = self.cursor;
+            let mut attached = None;
+            match self.stream(&mut attached).await {
+                Ok(Some(exit)) => return Ok(Some(exit)),
+                Ok(None) => {}
+                Err(failure) if is_lost(&failure) => {}
+                Err(failure) => return Err(failure),
+            }
+            let has_lived = attached.is_some_and(|moment: Instant| moment.elapsed() >= LONG_LIFE);
+            if self.cursor > before || has_lived {
+                failures = 0;
+            } else {
+                failures += 1;
+            }
+            if failures > MOST_FAILURES {
+                return Ok(None);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// One stream, until the exit or its own end.
+    async fn stream(&mut self, attached: &mut Option<Instant>) -> Result<Option<Exit>, Failure> {
+        let body = self.client.connect_process(
+            &self.sandbox,
+            &self.process,
+            self.cursor,
+            // Whoever follows bounds the whole.
+            Bound::default(),
+        );
+        let mut body = body.await?;
+        *attached = Some(now());
+        self.open().await?;
+        self.line.clear();
+        while let Some(bytes) = body.next().await {
+            if let Some(exit) = self.read(&bytes?).await? {
+                return Ok(Some(exit));
+            }
+        }
+        // The last line may lack its end; half a line is what was cut off.
+        let line = std::mem::take(&mut self.line);
+        match Frame::parse(&line) {
+            Err(OutputFault::Frame) => Ok(None),
+            _ => self.take(&line),
+        }
+    }
+
+    /// Lets the command begin, once its output can be read.
+    async fn open(&mut self) -> Result<(), Failure> {
+        let mut failures = 0;
+        while !self.is_open {
+            let (sandbox, process) = (&self.sandbox, &self.process);
+            let closed = self
+                .client
+                .close_stdin(sandbox, process, Bound::default())
+                .await;
+            match closed {
+                Ok(()) => self.is_open = true,
+                Err(failure) if is_lost(&failure) && failures < MOST_FAILURES => {
+                    failures += 1;
+                    sleep(PAUSE).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what came, line by line.
+    async fn read(&mut self, mut bytes: &[u8]) -> Result<Option<Exit>, Failure> {
+        while let Some(end) = memchr(b'\n', bytes) {
+            let (rest, after) = bytes.split_at(end);
+            bytes = &after[1..];
+            let exit = if self.line.is_empty() {
+                self.take(rest)?
+            } else {
+                let mut line = std::mem::take(&mut self.line);
+                line.extend_from_slice(rest);
+                let exit = self.take(&line)?;
+                // Its memory serves the next one.
+                line.clear();
+                self.line = line;
+                exit
+            };
+            if exit.is_some() {
+                return Ok(exit);
+            }
+            if let Some(pieces) = &self.pieces {
+                pieces.room().await;
+            }
+        }
+        if self.line.len() + bytes.len() > LONGEST {
+            return Err(Failure::Output(OutputFault::FrameTooLarge));
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(None)
+    }
+
+    /// Takes one line.
+    fn take(&mut self, line: &[u8]) -> Result<Option<Exit>, Failure> {
+        if line.len() > LONGEST {
+            return Err(Failure::Output(OutputFault::FrameTooLarge));
+        }
+        if line.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        match Frame::parse(line).map_err(Failure::Output)? {
+            Frame::Heartbeat => Ok(None),
+            Frame::Exit(exit) => Ok(Some(exit)),
+            Frame::Data(data) if data.sequence <= self.cursor => Ok(None),
+            Frame::Data(data) if data.sequence > self.cursor + 1 => {
+                Err(Failure::Output(OutputFault::Gap))
+            }
+            Frame::Data(data) => {
+                let (stream, base64) = data.content().map_err(Failure::Output)?;
+                let output = match stream {
+                    Stream::Stdout => &mut self.stdout,
+                    Stream::Stderr => &mut self.stderr,
+                };
+                let (tail, pieces) = (&mut output.tail, &self.pieces);
+                let emit = |text: &str| {
+                    tail.push(text);
+                    if let Some(pieces) = pieces {
+                        pieces.push(stream, text);
+                    }
+                };
+                output
+                    .decoder
+                    .decode(base64, emit)
+                    .map_err(|_| Failure::Output(OutputFault::Data))?;
+                self.cursor = data.sequence;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits until the process and all that it started have ended.
+    async fn wait(&self) -> Result<TreeEnd, Failure> {
+        let mut failures = 0;
+        loop {
+            let began = now();
+            let bound = Bound::once_sent(LONGEST_WAIT);
+            let (sandbox, process) = (&self.sandbox, &self.process);
+            match self.client.wait_process(sandbox, process, bound).await {
+                Ok(Some(end)) => return Ok(end),
+                // Usually after half a minute.
+                Ok(None) => {
+                    failures = 0;
+                    if began.elapsed() >= PAUSE {
+                        continue;
+                    }
+                }
+                Err(Failure::TimedOut { .. }) if failures < MOST_FAILURES => failures += 1,
+                Err(failure) if is_lost(&failure) && failures < MOST_FAILURES => failures += 1,
+                Err(Failure::TimedOut { sent }) => return Err(Failure::Connection { sent }),
+                Err(failure) => return Err(failure),
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Whether everything up to the last output has been read.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sequences are integers that JavaScript counts exactly"
+    )]
+    fn has_read(&self, newest: Option<f64>) -> Result<bool, Failure> {
+        let cursor = self.cursor as f64;
+        newest
+            .filter(|newest| newest.fract() == 0.0 && *newest >= cursor)
+            .map(|newest| newest <= cursor)
+            .ok_or(Failure::Output(OutputFault::Journal))
+    }
+}
+
+/// Whether a stream that failed so can be taken up again, or a request be repeated.
+fn is_lost(failure: &Failure) -> bool {
+    let is_refused = matches!(failure, Failure::Api { status, .. } if *status == TOO_MANY_REQUESTS);
+    is_refused || failure.is_passing()
+}

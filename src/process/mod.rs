@@ -1,0 +1,41 @@
+//! A command in a sandbox (specification, section 9).
+//!
+//! * `execute`: from the command to its end, and whatever has to be cleaned up.
+//! * `command`: what a caller may ask for, and the script that it becomes.
+//! * `follow`: the process's output until its exit, through lost streams.
+//! * `frames`: one line of that stream.
+//! * `text`, `tail`, `pieces`: bytes into text, the end of it that is kept, and the way to the caller.
+//! * `marker`, `termination`: what names our processes, and what ends them.
+
+mod command;
+mod execute;
+mod follow;
+mod frames;
+mod marker;
+mod pieces;
+mod tail;
+mod termination;
+mod text;
+
+// What the binding runs commands with.
+#[cfg_attr(
+    not(feature = "binding"),
+    allow(unused_imports, reason = "the binding's part")
+)]
+pub use {
+    command::{Asked, Command},
+    execute::{End, execute},
+    pieces::Pieces,
+    tail::Kept,
+};
+pub use {marker::is_marker, termination::terminate};
+
+/// The folder of a lease's files in its sandbox, which its commands work in.
+pub const WORKSPACE: &str = "/paperclip-workspace";
+
+/// Which of a process's two outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}

@@ -1,0 +1,166 @@
+//! The way of output to its caller: a bounded queue. Who reads the provider's stream waits for room in
+//! it, so that a slow caller slows the stream down and no memory grows.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::Stream;
+use super::tail::Kept;
+
+/// From so many bytes on, nothing more is read.
+const FULL: usize = 1024 * 1024;
+/// Text of one stream is joined up to so many bytes.
+const LARGEST_PIECE: usize = 64 * 1024;
+/// What is handed over at once, so that the event loop gets its turn in between.
+const LARGEST_BATCH: usize = 256 * 1024;
+const MOST_PIECES: usize = 512;
+
+/// Output on its way.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    /// Guards all of it.
+    state: Mutex<State>,
+    /// Something has come, or nothing more will.
+    filled: Notify,
+    /// Something was taken, or nobody wants it any more.
+    taken: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Piece>,
+    bytes: usize,
+    /// Nothing more will come.
+    is_closed: bool,
+    /// All that was taken has been delivered.
+    is_delivered: bool,
+    /// Nobody wants any more.
+    is_unwanted: bool,
+}
+
+struct Piece {
+    stream: Stream,
+    text: String,
+}
+
+/// Not the text: it is the sandbox's.
+impl std::fmt::Debug for Piece {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Piece")
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pieces {
+    /// Adds text to the end. Whoever adds more waits for [`Pieces::room`] first.
+    pub fn push(&self, stream: Stream, text: &str) {
+        let mut state = self.lock();
+        if state.is_unwanted {
+            return;
+        }
+        state.bytes += text.len();
+        match state.queue.back_mut() {
+            Some(last)
+                if last.stream == stream && last.text.len() + text.len() <= LARGEST_PIECE =>
+            {
+                last.text.push_str(text);
+            }
+            _ => state.queue.push_back(Piece {
+                stream,
+                text: text.to_owned(),
+            }),
+        }
+        drop(state);
+        self.filled.notify_one();
+    }
+
+    /// Waits until more may be added.
+    pub async fn room(&self) {
+        self.wait(|state| state.is_unwanted || state.bytes < FULL)
+            .await;
+    }
+
+    /// Waits until the caller has been given everything.
+    pub async fn delivered(&self) {
+        self.wait(|state| state.is_unwanted || (state.queue.is_empty() && state.is_delivered))
+            .await;
+    }
+
+    async fn wait(&self, until: impl Fn(&State) -> bool) {
+        loop {
+            let taken = self.taken.notified();
+            if until(&self.lock()) {
+                return;
+            }
+            taken.await;
+        }
+    }
+
+    /// Nothing more will come.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.filled.notify_one();
+    }
+
+    /// Nobody wants any more of it, nor what is there.
+    pub fn give_up(&self) {
+        let queue = {
+            let mut state = self.lock();
+            state.is_unwanted = true;
+            state.bytes = 0;
+            std::mem::take(&mut state.queue)
+        };
+        drop(queue);
+        self.taken.notify_one();
+        self.filled.notify_one();
+    }
+
+    /// The next pieces, at least one; `None` at the end. The caller has dealt with those before.
+    pub async fn next(&self) -> Option<Vec<(Stream, Kept)>> {
+        self.lock().is_delivered = true;
+        self.taken.notify_one();
+        loop {
+            let filled = self.filled.notified();
+            {
+                let mut state = self.lock();
+                if state.is_unwanted || (state.is_closed && state.queue.is_empty()) {
+                    return None;
+                }
+                let batch = state.take();
+                drop(state);
+                if !batch.is_empty() {
+                    self.taken.notify_one();
+                    let convert = |piece: Piece| (piece.stream, Kept::new(piece.text));
+                    return Some(batch.into_iter().map(convert).collect());
+                }
+            }
+            filled.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No operation stops half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self) -> Vec<Piece> {
+        let mut bytes = 0;
+        let mut count = 0;
+        for piece in &self.queue {
+            if count > 0 && (count == MOST_PIECES || bytes + piece.text.len() > LARGEST_BATCH) {
+                break;
+            }
+            bytes += piece.text.len();
+            count += 1;
+        }
+        self.bytes -= bytes;
+        self.is_delivered = self.is_delivered && count == 0;
+        self.queue.drain(..count).collect()
+    }
+}

@@ -39,3 +39,16 @@ pub enum Stream {
     Stdout,
     Stderr,
 }
+
+#[cfg(test)]
+#[path = "../tests/process_commands.rs"]
+mod process_commands;
+#[cfg(test)]
+#[path = "../tests/process_frames.rs"]
+mod process_frames;
+#[cfg(test)]
+#[path = "../tests/process_pieces.rs"]
+mod process_pieces;
+#[cfg(test)]
+#[path = "../tests/process_text.rs"]
+mod process_text;

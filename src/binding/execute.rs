@@ -125,16 +125,16 @@ pub fn execute<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 pub fn read_output<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let pieces = js.keep::<Pieces>(arguments[0])?;
     let next = async move { Ok(pieces.next().await) };
-    promise(js, Survival::EndsWithIt, next, |js, pieces| match pieces {
-        None => js.undefined(),
-        Some(pieces) => js.array(pieces.iter().flat_map(|(stream, text)| {
-            let stream = match stream {
-                Stream::Stdout => 0,
-                Stream::Stderr => 1,
-            };
-            [js.integer(stream), kept(js, text)]
-        })),
+    promise(js, Survival::EndsWithIt, next, |js, pieces| {
+        flat(js, pieces.as_deref())
     })
+}
+
+/// `takeOutput(output) -> [stream, text, ...] | undefined`: the same without waiting; undefined when there
+/// is nothing.
+pub fn take_output<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+    let pieces = js.held::<Pieces>(arguments[0])?.take();
+    flat(js, pieces.as_deref())
 }
 
 /// `dropOutput(output)`: nobody wants any more of it.
@@ -146,6 +146,19 @@ pub fn drop_output<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 /// `refuseCancelled() -> Error`: what a command that a release or a shutdown has ended rejects with.
 pub fn refuse_cancelled<'e>(js: Js<'e>, _: Arguments<'e>) -> Outcome<'e> {
     js.error(Failure::CommandCancelled.into())
+}
+
+fn flat<'e>(js: Js<'e>, pieces: Option<&[(Stream, Kept)]>) -> Outcome<'e> {
+    let Some(pieces) = pieces else {
+        return js.undefined();
+    };
+    js.array(pieces.iter().flat_map(|(stream, text)| {
+        let stream = match stream {
+            Stream::Stdout => 0,
+            Stream::Stderr => 1,
+        };
+        [js.integer(stream), kept(js, text)]
+    }))
 }
 
 fn kept<'e>(js: Js<'e>, text: &Kept) -> Outcome<'e> {

@@ -76,6 +76,7 @@ const NATIVES: &[(&str, Native)] = &[
     ("prepareCommand", execute::prepare),
     ("execute", execute::execute),
     ("readOutput", execute::read_output),
+    ("takeOutput", execute::take_output),
     ("dropOutput", execute::drop_output),
     ("refuseCancelled", execute::refuse_cancelled),
 ];

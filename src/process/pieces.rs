@@ -10,11 +10,13 @@ use super::Stream;
 use super::tail::Kept;
 
 /// From so many bytes on, nothing more is read.
-const FULL: usize = 1024 * 1024;
+const FULL: usize = 2 * 1024 * 1024;
 /// Text of one stream is joined up to so many bytes.
 const LARGEST_PIECE: usize = 64 * 1024;
+/// From so many bytes on, a piece is given the memory of the largest: more will come.
+const LARGE: usize = 4 * 1024;
 /// What is handed over at once, so that the event loop gets its turn in between.
-const LARGEST_BATCH: usize = 256 * 1024;
+const LARGEST_BATCH: usize = 512 * 1024;
 const MOST_PIECES: usize = 512;
 
 /// Output on its way.
@@ -69,10 +71,15 @@ impl Pieces {
             {
                 last.text.push_str(text);
             }
-            _ => state.queue.push_back(Piece {
-                stream,
-                text: text.to_owned(),
-            }),
+            _ => {
+                let expected = if text.len() < LARGE { 0 } else { LARGEST_PIECE };
+                let mut piece = String::with_capacity(text.len().max(expected));
+                piece.push_str(text);
+                state.queue.push_back(Piece {
+                    stream,
+                    text: piece,
+                });
+            }
         }
         drop(state);
         self.filled.notify_one();
@@ -121,25 +128,25 @@ impl Pieces {
 
     /// The next pieces, at least one; `None` at the end. The caller has dealt with those before.
     pub async fn next(&self) -> Option<Vec<(Stream, Kept)>> {
-        self.lock().is_delivered = true;
-        self.taken.notify_one();
         loop {
             let filled = self.filled.notified();
-            {
-                let mut state = self.lock();
-                if state.is_unwanted || (state.is_closed && state.queue.is_empty()) {
-                    return None;
-                }
-                let batch = state.take();
-                drop(state);
-                if !batch.is_empty() {
-                    self.taken.notify_one();
-                    let convert = |piece: Piece| (piece.stream, Kept::new(piece.text));
-                    return Some(batch.into_iter().map(convert).collect());
-                }
+            if let Some(pieces) = self.take() {
+                return Some(pieces);
+            }
+            if self.lock().has_ended() {
+                return None;
             }
             filled.await;
         }
+    }
+
+    /// The pieces that are there; `None` when there are none yet, or at the end. The caller has dealt with
+    /// those before.
+    pub fn take(&self) -> Option<Vec<(Stream, Kept)>> {
+        let batch = self.lock().take();
+        self.taken.notify_one();
+        let convert = |piece: Piece| (piece.stream, Kept::new(piece.text));
+        (!batch.is_empty()).then(|| batch.into_iter().map(convert).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -149,6 +156,10 @@ impl Pieces {
 }
 
 impl State {
+    fn has_ended(&self) -> bool {
+        self.is_unwanted || (self.is_closed && self.queue.is_empty())
+    }
+
     fn take(&mut self) -> Vec<Piece> {
         let mut bytes = 0;
         let mut count = 0;
@@ -160,7 +171,7 @@ impl State {
             count += 1;
         }
         self.bytes -= bytes;
-        self.is_delivered = self.is_delivered && count == 0;
+        self.is_delivered = count == 0;
         self.queue.drain(..count).collect()
     }
 }

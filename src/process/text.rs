@@ -31,7 +31,11 @@ impl Decoder {
             .decode_append(base64, &mut self.pending)
             .map_err(|_| NotBase64)?;
         let end = self.pending.len() - beginning(&self.pending);
-        let text = String::from_utf8_lossy(&self.pending[..end]);
+        let whole = &self.pending[..end];
+        let text = match simdutf8::basic::from_utf8(whole) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(whole),
+        };
         let emitted = (!text.is_empty()).then(|| emit(&text));
         drop(text);
         self.pending.drain(..end);

@@ -56,7 +56,7 @@ async fn a_full_queue_waits_until_its_reader_takes_from_it() {
     let mut total = 0;
     while let Some(batch) = pieces.next().await {
         let length: usize = ascii(batch).iter().map(|(_, text)| text.len()).sum();
-        assert!(length <= 256 * 1024, "a batch of {length}");
+        assert!(length <= 512 * 1024, "a batch of {length}");
         total += length;
     }
     assert_eq!(total, 40 * block.len());

@@ -68,7 +68,7 @@
       const onOutput = this.#onOutput;
       try {
         for (;;) {
-          const pieces = await native.readOutput(this.#output);
+          const pieces = native.takeOutput(this.#output) ?? (await native.readOutput(this.#output));
           if (pieces === undefined) return;
           for (let place = 0; place < pieces.length; place += 2) {
             if (this.#isStopped) return;

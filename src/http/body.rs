@@ -1,6 +1,7 @@
 //! What comes back.
 
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::Response;
@@ -8,6 +9,10 @@ use tokio_util::sync::DropGuard;
 
 use super::bound::Bound;
 use crate::error::Failure;
+use crate::runtime;
+
+/// How long the rest of an answer is read that nobody wants.
+const REST: Duration = Duration::from_millis(500);
 
 /// A successful answer whose body is still to be read.
 pub struct Answer {
@@ -92,6 +97,18 @@ impl AnswerBody {
         };
         self.response = None;
         failure.map(Err)
+    }
+
+    /// Reads what is left for a moment, of which nobody wants anything: a connection whose answer has been
+    /// read to its end serves further requests.
+    pub fn finish(mut self) {
+        let rest = async move {
+            let read = async { while let Some(Ok(_)) = self.next().await {} };
+            let _ = tokio::time::timeout(REST, read).await;
+        };
+        if let Some(runtime) = runtime::handle() {
+            runtime.spawn(rest);
+        }
     }
 
     /// The whole rest, if it is at most `limit` bytes. Reading stops with the piece that passes it,

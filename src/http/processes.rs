@@ -121,7 +121,7 @@ impl Client {
         bound: Bound,
     ) -> Result<AnswerBody, Failure> {
         let path = format!("/sandboxes/{id}/processes/{process}/connect?after={sequence}");
-        let request = Request::new(Method::GET, path).header("accept", "application/x-ndjson");
+        let request = Request::new(Method::GET, path);
         match self.request(request, bound).await {
             Ok(answer) => Ok(answer.body),
             Err(Failure::Api {

@@ -12,6 +12,7 @@ use super::marker::new_marker;
 use super::pieces::Pieces;
 use super::tail::Kept;
 use super::termination::terminate;
+use crate::clock::now;
 use crate::error::Failure;
 use crate::http::{Bound, Client, CreateProcess, Ended, Exit, ProcessId, SandboxId};
 
@@ -56,10 +57,11 @@ pub async fn execute(
     bound: Bound,
 ) -> Result<Finished, Failure> {
     let Launch { script, uploads } = command.launch();
-    let files = Files {
+    let mut files = Files {
         client,
         sandbox,
         uploads: &uploads,
+        sent: 0,
     };
     let created = match files.upload(&bound).await {
         Ok(()) => create(client, sandbox, command, &script, &bound).await,
@@ -171,26 +173,34 @@ struct Files<'a> {
     client: &'a Client,
     sandbox: &'a SandboxId,
     uploads: &'a [Upload],
+    /// So many of them may be there.
+    sent: usize,
 }
 
 impl Files<'_> {
-    async fn upload(&self, bound: &Bound) -> Result<(), Failure> {
+    async fn upload(&mut self, bound: &Bound) -> Result<(), Failure> {
         for Upload { path, content } in self.uploads {
-            self.client
-                .upload(self.sandbox, path, content.clone(), bound.clone())
-                .await?;
+            let (content, bound) = (content.clone(), bound.clone());
+            let uploaded = self.client.upload(self.sandbox, path, content, bound).await;
+            let may_be_there = match &uploaded {
+                Ok(()) => true,
+                Err(failure) => failure.may_have_been_done(),
+            };
+            self.sent += usize::from(may_be_there);
+            uploaded?;
         }
         Ok(())
     }
 
     /// Removes those that the command may not have come to removing itself.
     async fn remove(&self) {
-        if self.uploads.is_empty() {
+        let sent = &self.uploads[..self.sent];
+        if sent.is_empty() {
             return;
         }
-        let paths = self.uploads.iter().map(|upload| upload.path.as_str());
+        let paths = sent.iter().map(|upload| upload.path.as_str());
         let arguments: Vec<&str> = ["-f", "--"].into_iter().chain(paths).collect();
-        let bound = Bound::once_sent(LONGEST_REMOVAL);
+        let bound = Bound::until(now() + LONGEST_REMOVAL);
         // A file that stays is the sandbox's like any other, and no reason to tell less of the failure
         // that is under way.
         let _ = self

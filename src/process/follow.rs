@@ -163,6 +163,7 @@ impl Follower {
         self.line.clear();
         while let Some(bytes) = body.next().await {
             if let Some(exit) = self.read(&bytes?).await? {
+                body.finish();
                 return Ok(Some(exit));
             }
         }

@@ -1,8 +1,10 @@
 // Checked by the compiler alone (`npm run check:types`): what the types promise, and what they refuse.
 import type {
+  PluginContext,
   PluginEnvironmentAcquireLeaseParams,
   PluginEnvironmentDestroyLeaseParams,
   PluginEnvironmentExecuteParams,
+  PluginEnvironmentExecuteResult,
   PluginEnvironmentLease,
   PluginEnvironmentProbeParams,
   PluginEnvironmentProbeResult,
@@ -21,6 +23,7 @@ import {
   type CreateosClient,
   type CreateosConfig,
   type CreateosErrorCode,
+  type ExecuteResult,
   CreateosApiError,
   CreateosCleanupError,
   CreateosError,
@@ -34,6 +37,7 @@ import {
   type TerminationReceipt,
   canRelease,
   canUseLease,
+  execute,
   explainLease,
   isUsableCreateosLease,
   leaseState,
@@ -49,7 +53,7 @@ type Equal<A, B> =
   (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 declare function same<A, B>(proof: Equal<A, B>): void;
 
-declare const execute: PluginEnvironmentExecuteParams;
+declare const executeParams: PluginEnvironmentExecuteParams;
 declare const syncIn: PluginEnvironmentSyncInParams;
 declare const releaseParams: PluginEnvironmentReleaseLeaseParams;
 declare const destroyParams: PluginEnvironmentDestroyLeaseParams;
@@ -62,7 +66,12 @@ declare const undecided: boolean;
 
 // The plugin contract's parameters are ours without a cast, and our results theirs.
 export const hooks = {
-  execute: () => track(execute, async () => 1, execute.timeoutMs),
+  track: () => track(executeParams, async () => 1, executeParams.timeoutMs),
+  execute: (): Promise<PluginEnvironmentExecuteResult> => new LeaseDriver().execute(executeParams),
+  tracked: (): Promise<PluginEnvironmentExecuteResult> =>
+    track(executeParams, (client, signal) => execute(client, executeParams, signal)),
+  log: (context: PluginContext): Promise<PluginEnvironmentExecuteResult> =>
+    new LeaseDriver().execute(executeParams, (stream, text) => context.execution.log(stream, text)),
   sync: () => track(syncIn, (client, signal) => [client, signal] as const),
   release: (): Promise<void> => release(releaseParams),
   destroy: (): Promise<void> => release(destroyParams, true),
@@ -83,17 +92,17 @@ export const hooks = {
 same<TerminationReceipt, PluginEnvironmentTerminationReceipt>(true);
 
 // track gives what work gives.
-const number = track(execute, () => 1);
+const number = track(executeParams, () => 1);
 same<typeof number, Promise<number>>(true);
-const promised = track(execute, async () => "text" as const);
+const promised = track(executeParams, async () => "text" as const);
 same<typeof promised, Promise<"text">>(true);
-const nothing = track(execute, () => undefined, { timeoutMs: null, signal: null });
+const nothing = track(executeParams, () => undefined, { timeoutMs: null, signal: null });
 same<typeof nothing, Promise<undefined>>(true);
-track(execute, (client, signal) => {
+track(executeParams, (client, signal) => {
   same<typeof client, CreateosClient>(true);
   same<typeof signal, AbortSignal>(true);
 });
-const viaDriver = new LeaseDriver().track(execute, async () => new Map<string, number>());
+const viaDriver = new LeaseDriver().track(executeParams, async () => new Map<string, number>());
 same<typeof viaDriver, Promise<Map<string, number>>>(true);
 
 // Lifecycle results.
@@ -109,11 +118,11 @@ const realized = new LeaseDriver().realizeWorkspace(workspaceParams);
 same<typeof realized, Promise<RealizedWorkspace>>(true);
 const stopped = shutdown();
 same<typeof stopped, Promise<void>>(true);
-const state = leaseState(execute, "sb-1");
+const state = leaseState(executeParams, "sb-1");
 same<typeof state, LeaseState>(true);
-const key = scopeKey(execute, "sb-1");
+const key = scopeKey(executeParams, "sb-1");
 same<typeof key, string>(true);
-const config = parseConfig(execute.config);
+const config = parseConfig(executeParams.config);
 same<typeof config, CreateosConfig>(true);
 const apiKey = resolveApiKey(config);
 same<typeof apiKey, string>(true);
@@ -145,6 +154,20 @@ export const silent = [
   new LeaseDriver().destroy(destroyParams, { confirm: false }),
 ];
 same<(typeof silent)[number], Promise<void>>(true);
+
+// A command gives the plugin contract's result; what its output is handed to may give anything back.
+const pieces: string[] = [];
+const ran = new LeaseDriver().execute(executeParams, (stream, text) => pieces.push(stream, text), {
+  signal: AbortSignal.timeout(1),
+});
+same<typeof ran, Promise<ExecuteResult>>(true);
+void [
+  new LeaseDriver().execute({ ...executeParams, args: ["a"] as const, stdin: null, env: null }, null, null),
+  // @ts-expect-error a command is a string
+  new LeaseDriver().execute({ ...executeParams, command: ["ls"] }),
+  // @ts-expect-error there are two streams
+  new LeaseDriver().execute(executeParams, (stream: "stdin") => stream),
+];
 
 // Answers narrow.
 export function use(answer: ResumeResult): string {
@@ -215,21 +238,21 @@ export function narrow(lease: PluginEnvironmentLease): string {
   }
   return "";
 }
-const usable: boolean = canUseLease(execute.lease, execute) && canRelease(releaseParams, "https://x");
-const { mismatches } = explainLease(execute);
+const usable: boolean = canUseLease(executeParams.lease, executeParams) && canRelease(releaseParams, "https://x");
+const { mismatches } = explainLease(executeParams);
 same<(typeof mismatches)[number]["field"], LeaseField>(true);
 
 // Misuse is refused.
 // @ts-expect-error work is missing
-track(execute);
+track(executeParams);
 // @ts-expect-error work is no function
-track(execute, 1);
+track(executeParams, 1);
 // @ts-expect-error a timeout is a number
-track(execute, () => 1, "5");
+track(executeParams, () => 1, "5");
 // @ts-expect-error no such option
-track(execute, () => 1, { timeout: 5 });
+track(executeParams, () => 1, { timeout: 5 });
 // @ts-expect-error a company is missing
-track({ environmentId: "e", config: {}, lease: execute.lease }, () => 1);
+track({ environmentId: "e", config: {}, lease: executeParams.lease }, () => 1);
 // @ts-expect-error destroy is a boolean
 release(releaseParams, 1);
 // @ts-expect-error a lease id is missing

@@ -108,14 +108,12 @@ impl Command {
     }
 
     fn script(&self, input: Option<&str>) -> String {
-        let mut lines = vec![
-            GATE.to_owned(),
-            format!("cd -- {} || exit", quote(&self.cwd)),
-        ];
+        let mut lines = vec![GATE.to_owned()];
         if let Some(path) = input.map(quote) {
             // The command reads it through a descriptor, so nothing of it outlives the command.
             lines.push(format!("exec < {path} && rm -f -- {path} || exit"));
         }
+        lines.push(format!("cd -- {} || exit", quote(&self.cwd)));
         let mut words = vec!["exec env --".to_owned()];
         let assigned = self.env.iter();
         words.extend(assigned.map(|(name, value)| quote(&format!("{name}={value}"))));

@@ -73,8 +73,9 @@ pub async fn execute(
             if let Some(pieces) = pieces {
                 pieces.close();
             }
+            let end = bound.end();
             files.remove().await;
-            return match bound.end() {
+            return match end {
                 Some(ended) if !is_unconfirmed(&failure) => Ok(Finished::without_process(ended)),
                 _ => Err(failure),
             };
@@ -98,7 +99,13 @@ pub async fn execute(
         Err(ended) => Err(Ok(ended)),
     };
     let end = match exited {
-        Ok(exit) => End::Exited(exit),
+        Ok(exit) => {
+            // Only a script that ran to its last line has certainly removed them itself.
+            if exit.code != Some(0.0) {
+                files.remove().await;
+            }
+            End::Exited(exit)
+        }
         Err(cause) => {
             // The caller's own bound has passed; this one is fresh.
             let fresh = Bound::default();

@@ -66,16 +66,16 @@ function waitForMore(journal, heartbeatMs, signal) {
  * Output that was never produced by a command: precomputed frames in which only the sequence differs, for measuring
  * readers. A few prepared batches rotate; one is patched again only after its bytes left the process.
  * @param {import("./processes.mjs").Managed} managed
- * @param {{frames: number, frameBytes: number, bytes: number}} plan
+ * @param {import("./processes.mjs").SyntheticPlan} plan
  * @param {number} after
  * @param {import("./types.mjs").Sink} sink
  */
 export async function followSynthetic(managed, plan, after, sink) {
-  const { frames, frameBytes, bytes } = plan;
+  const { frames, frameBytes, bytes, text } = plan;
   const digits = 12;
   const head = '{"type":"data","seq":';
   const middle = ',"stream":"stdout","data_base64":"';
-  const payload = Buffer.alloc(frameBytes, "0123456789abcdefghijklmnopqrstuvwxyz .,\n");
+  const payload = Buffer.alloc(frameBytes, text);
   /** @param {Buffer} content */
   const frame = (content) =>
     Buffer.concat([Buffer.from(head + " ".repeat(digits) + middle, "latin1"), encodeTail(content)]);

@@ -266,6 +266,7 @@ export async function startProvider(options = {}) {
     autoPauseScale: options.autoPauseScale ?? 1,
     pollAfterSeconds: options.pollAfterSeconds ?? 1,
     region: options.region ?? "eu",
+    synthetic: options.synthetic,
   });
   world.sandboxes = new SandboxStore(world);
   world.sandboxes.on("state", (sandbox, from) => {

@@ -1,7 +1,7 @@
 // The loopback provider in a process of its own, for benchmarks and other runtimes:
 //
 //   node main.mjs [--port N] [--key KEY] [--create MS] [--pause MS] [--resume MS] [--destroy MS] [--heartbeat MS]
-//                 [--rate N] [--isolation auto|namespace|rewrite]
+//                 [--rate N] [--isolation auto|namespace|rewrite] [--synthetic JSON]
 //
 // Prints one JSON line {"event":"listening http://127.0.0.1:PORT","url":...,"key":...} and ends, cleaned up, on SIGTERM,
 // SIGINT or when standard input closes. Every flag can be given as PROVIDER_<NAME> in the environment.
@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 
 import { startProvider } from "./index.mjs";
 
-const names = ["port", "key", "create", "pause", "resume", "destroy", "heartbeat", "rate", "isolation"];
+const names = ["port", "key", "create", "pause", "resume", "destroy", "heartbeat", "rate", "isolation", "synthetic"];
 const { values } = parseArgs({
   options: Object.fromEntries(names.map((name) => [name, { type: /** @type {const} */ ("string") }])),
 });
@@ -29,6 +29,7 @@ function number(name, otherwise) {
 }
 
 const key = setting("key");
+const synthetic = setting("synthetic");
 const provider = await startProvider({
   port: number("port", 0),
   delays: {
@@ -41,6 +42,7 @@ const provider = await startProvider({
   isolation: /** @type {"auto"|"namespace"|"rewrite"} */ (setting("isolation") ?? "auto"),
   logLimit: 10_000,
   ...(key === undefined ? {} : { apiKeys: [key] }),
+  ...(synthetic === undefined ? {} : { synthetic: JSON.parse(synthetic) }),
   ...(setting("rate") === undefined ? {} : { rateLimit: { requests: number("rate", 300), windowMs: 60_000 } }),
 });
 

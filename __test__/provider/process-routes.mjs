@@ -13,6 +13,7 @@ import { parseCommandEnv, parseStrings } from "./view.mjs";
 /** @typedef {import("./sandboxes.mjs").Sandbox} Sandbox */
 
 const inputLimit = 256 * 1024;
+const syntheticText = "0123456789abcdefghijklmnopqrstuvwxyz .,\n";
 const signals = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH"];
 
 /** @param {Sandbox} sandbox @param {Context} context @returns {Managed} */
@@ -58,20 +59,20 @@ export async function create(world, sandbox, { body }) {
     pty,
   };
   const managed = new Managed(world, sandbox, request);
-  if (cmd === "createos:synthetic") startSynthetic(managed, request.args);
+  const [bytes = "0", frameBytes = "32768"] = request.args;
+  if (world.synthetic && !pty) startSynthetic(managed, world.synthetic);
+  else if (cmd === "createos:synthetic") startSynthetic(managed, { bytes: Number(bytes), frameBytes: Number(frameBytes) });
   else await managed.start();
   sandbox.processes.set(managed.id, managed);
   return { status: 201, data: managed.view() };
 }
 
-/** @param {Managed} managed @param {string[]} args total bytes, and bytes per frame */
-function startSynthetic(managed, [total = "0", perFrame = "32768"]) {
-  const bytes = Number(total);
-  const frameBytes = Number(perFrame);
+/** @param {Managed} managed @param {import("./types.mjs").Synthetic} output */
+function startSynthetic(managed, { bytes, frameBytes, text }) {
   if (!Number.isSafeInteger(bytes) || bytes < 0 || !Number.isSafeInteger(frameBytes) || frameBytes < 1) {
     throw new HttpFailure(400, "synthetic output needs [bytes, frameBytes]", { field: "args" });
   }
-  managed.synthetic = { bytes, frameBytes, frames: Math.ceil(bytes / frameBytes) };
+  managed.synthetic = { bytes, frameBytes, frames: Math.ceil(bytes / frameBytes), text: text ?? syntheticText };
   managed.pid = 1;
   managed.state = "running";
 }

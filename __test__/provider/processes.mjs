@@ -10,6 +10,7 @@ import { ptyCommand } from "./pty.mjs";
 import { ulid } from "./sandboxes.mjs";
 
 /** @typedef {import("./types.mjs").StreamName} StreamName */
+/** @typedef {{frames: number, frameBytes: number, bytes: number, text: string}} SyntheticPlan */
 /**
  * @typedef {object} Request
  * @property {string} cmd
@@ -42,7 +43,7 @@ export class Managed extends EventEmitter {
   drained = false;
   /** Sequences of attached readers. @type {Set<{cursor: number}>} */
   readers = new Set();
-  /** Set for processes that only exist for benchmarks. @type {{frames: number, frameBytes: number, bytes: number}|undefined} */
+  /** Set for processes that only exist for benchmarks. @type {SyntheticPlan|undefined} */
   synthetic;
   #world;
   #sandbox;

@@ -104,6 +104,16 @@ describe("output", () => {
     expect(Buffer.byteLength(text(all, "stdout"))).toBe(100_001);
     expect((await json(`GET ${at(data)}/wait?scope=tree`)).data.tree_exited).toBe(true);
   });
+
+  test("with the option, every process gives synthetic output", async () => {
+    const { box, at, raw, json } = await arrange({ synthetic: { bytes: 10, frameBytes: 4, text: "ab" } });
+    const { data } = await json(`POST ${box}/processes`, { cmd: "/bin/bash", args: ["-lc", "exit 7"] });
+    expect((await json(`POST ${at(data)}/stdin/close`)).status).toBe(200);
+    const all = await frames(await raw(`GET ${at(data)}/connect?after=0`));
+    expect(text(all, "stdout")).toBe("ababababab");
+    expect(all.at(-1)).toEqual({ type: "exit", exit_code: 0 });
+    expect((await json(`POST ${at(data)}/stdin/close`)).status).toBe(409);
+  });
 });
 
 describe("control", () => {

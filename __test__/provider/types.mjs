@@ -46,6 +46,10 @@
  * @property {"auto"|"namespace"|"rewrite"} [isolation] default auto
  * @property {number} [port] default 0, any free one
  * @property {number} [logLimit] requests and events kept, default 100000
+ * @property {Synthetic} [synthetic] every managed process without a terminal gives this output instead of running
+ *
+ * Output that no command produces, for measuring readers: `text` repeated from the beginning of each frame.
+ * @typedef {{bytes: number, frameBytes: number, text?: string}} Synthetic
  *
  * @typedef {{create: number, pause: number, resume: number, destroy: number}} Delays
  */

@@ -19,6 +19,7 @@
  * @property {number} autoPauseScale
  * @property {number} pollAfterSeconds
  * @property {string} region
+ * @property {import("./types.mjs").Synthetic|undefined} synthetic
  */
 
 /** @type {import("./types.mjs").Switches} */

@@ -120,21 +120,26 @@ pub fn execute<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     js.array([output, finished])
 }
 
-/// `readOutput(output) -> Promise<[stream, text, ...] | undefined>`: the next pieces, 0 standing for
-/// stdout and 1 for stderr; undefined at the end. Says too that those before have been delivered.
-pub fn read_output<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
+/// `awaitOutput(output) -> Promise<boolean>`: true once there is some to take; false at the end.
+pub fn await_output<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     let pieces = js.keep::<Pieces>(arguments[0])?;
-    let next = async move { Ok(pieces.next().await) };
-    promise(js, Survival::EndsWithIt, next, |js, pieces| {
-        flat(js, pieces.as_deref())
+    let filled = async move { Ok(pieces.filled().await) };
+    promise(js, Survival::EndsWithIt, filled, |js, is_filled| {
+        js.boolean(is_filled)
     })
 }
 
-/// `takeOutput(output) -> [stream, text, ...] | undefined`: the same without waiting; undefined when there
-/// is nothing.
+/// `takeOutput(output) -> [stream, text] | undefined`: the next piece, 0 standing for stdout and 1 for
+/// stderr; undefined when there is none. Says too that the one before has been delivered.
 pub fn take_output<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let pieces = js.held::<Pieces>(arguments[0])?.take();
-    flat(js, pieces.as_deref())
+    let Some((stream, text)) = js.held::<Pieces>(arguments[0])?.take() else {
+        return js.undefined();
+    };
+    let stream = match stream {
+        Stream::Stdout => 0,
+        Stream::Stderr => 1,
+    };
+    js.array([js.integer(stream), kept(js, &text)])
 }
 
 /// `dropOutput(output)`: nobody wants any more of it.
@@ -146,19 +151,6 @@ pub fn drop_output<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
 /// `refuseCancelled() -> Error`: what a command that a release or a shutdown has ended rejects with.
 pub fn refuse_cancelled<'e>(js: Js<'e>, _: Arguments<'e>) -> Outcome<'e> {
     js.error(Failure::CommandCancelled.into())
-}
-
-fn flat<'e>(js: Js<'e>, pieces: Option<&[(Stream, Kept)]>) -> Outcome<'e> {
-    let Some(pieces) = pieces else {
-        return js.undefined();
-    };
-    js.array(pieces.iter().flat_map(|(stream, text)| {
-        let stream = match stream {
-            Stream::Stdout => 0,
-            Stream::Stderr => 1,
-        };
-        [js.integer(stream), kept(js, text)]
-    }))
 }
 
 fn kept<'e>(js: Js<'e>, text: &Kept) -> Outcome<'e> {

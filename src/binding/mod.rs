@@ -75,7 +75,7 @@ const NATIVES: &[(&str, Native)] = &[
     ("resume", resume::resume),
     ("prepareCommand", execute::prepare),
     ("execute", execute::execute),
-    ("readOutput", execute::read_output),
+    ("awaitOutput", execute::await_output),
     ("takeOutput", execute::take_output),
     ("dropOutput", execute::drop_output),
     ("refuseCancelled", execute::refuse_cancelled),

@@ -24,7 +24,7 @@ const SHELL: &str = "/bin/bash";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the removal of a command's own files may take.
-const LONGEST_REMOVAL: Duration = Duration::from_secs(10);
+const LONGEST_REMOVAL: Duration = Duration::from_secs(5);
 
 /// What became of a command.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,6 +5,7 @@
 //!   ^      │ lost: again after 250 ms, unless more than three in a row gave nothing new
 //!   │      v
 //!   │    wait for the tree's end (408: again) ── all was read ────────────────> done
+//!   │      │ 408, and the command could not begin at all ──────────> the last failure
 //!   │      │ more was written, once: after 1 s
 //!   └──────┴───────────────────────────────── twice ──> output is lost
 //! ```
@@ -53,6 +54,8 @@ pub struct Follower {
     is_open: bool,
     /// The beginning of a line whose rest is not there yet.
     line: Vec<u8>,
+    /// What the last stream was lost by, unless it just ended.
+    last_failure: Option<Failure>,
 }
 
 /// What has been read of one stream.
@@ -80,6 +83,7 @@ impl Follower {
             cursor: 0,
             is_open: false,
             line: Vec::new(),
+            last_failure: None,
         }
     }
 
@@ -131,8 +135,8 @@ impl Follower {
             let mut attached = None;
             match self.stream(&mut attached).await {
                 Ok(Some(exit)) => return Ok(Some(exit)),
-                Ok(None) => {}
-                Err(failure) if is_lost(&failure) => {}
+                Ok(None) => self.last_failure = None,
+                Err(failure) if is_lost(&failure) => self.last_failure = Some(failure),
                 Err(failure) => return Err(failure),
             }
             let has_lived = attached.is_some_and(|moment: Instant| moment.elapsed() >= LONG_LIFE);
@@ -273,8 +277,11 @@ impl Follower {
             let (sandbox, process) = (&self.sandbox, &self.process);
             match self.client.wait_process(sandbox, process, bound).await {
                 Ok(Some(end)) => return Ok(end),
-                // Usually after half a minute.
+                // Usually after half a minute. A command that has not begun would run to its deadline.
                 Ok(None) => {
+                    if let (false, Some(failure)) = (self.is_open, &self.last_failure) {
+                        return Err(failure.clone());
+                    }
                     failures = 0;
                     if began.elapsed() >= PAUSE {
                         continue;

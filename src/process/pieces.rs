@@ -15,9 +15,6 @@ const FULL: usize = 2 * 1024 * 1024;
 const LARGEST_PIECE: usize = 64 * 1024;
 /// From so many bytes on, a piece is given the memory of the largest: more will come.
 const LARGE: usize = 4 * 1024;
-/// What is handed over at once, so that the event loop gets its turn in between.
-const LARGEST_BATCH: usize = 512 * 1024;
-const MOST_PIECES: usize = 512;
 
 /// Output on its way.
 #[derive(Debug, Default)]
@@ -126,27 +123,29 @@ impl Pieces {
         self.filled.notify_one();
     }
 
-    /// The next pieces, at least one; `None` at the end. The caller has dealt with those before.
-    pub async fn next(&self) -> Option<Vec<(Stream, Kept)>> {
+    /// Waits until there is a piece. False at the end.
+    pub async fn filled(&self) -> bool {
         loop {
             let filled = self.filled.notified();
-            if let Some(pieces) = self.take() {
-                return Some(pieces);
-            }
-            if self.lock().has_ended() {
-                return None;
+            {
+                let state = self.lock();
+                if !state.queue.is_empty() {
+                    return true;
+                }
+                if state.is_closed || state.is_unwanted {
+                    return false;
+                }
             }
             filled.await;
         }
     }
 
-    /// The pieces that are there; `None` when there are none yet, or at the end. The caller has dealt with
-    /// those before.
-    pub fn take(&self) -> Option<Vec<(Stream, Kept)>> {
-        let batch = self.lock().take();
+    /// The next piece; `None` when there is none yet, or at the end. The caller has dealt with the one
+    /// before. One at a time: of what is alive at once, V8's young generation grows.
+    pub fn take(&self) -> Option<(Stream, Kept)> {
+        let piece = self.lock().take();
         self.taken.notify_one();
-        let convert = |piece: Piece| (piece.stream, Kept::new(piece.text));
-        (!batch.is_empty()).then(|| batch.into_iter().map(convert).collect())
+        piece.map(|piece| (piece.stream, Kept::new(piece.text)))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -156,22 +155,10 @@ impl Pieces {
 }
 
 impl State {
-    fn has_ended(&self) -> bool {
-        self.is_unwanted || (self.is_closed && self.queue.is_empty())
-    }
-
-    fn take(&mut self) -> Vec<Piece> {
-        let mut bytes = 0;
-        let mut count = 0;
-        for piece in &self.queue {
-            if count > 0 && (count == MOST_PIECES || bytes + piece.text.len() > LARGEST_BATCH) {
-                break;
-            }
-            bytes += piece.text.len();
-            count += 1;
-        }
-        self.bytes -= bytes;
-        self.is_delivered = count == 0;
-        self.queue.drain(..count).collect()
+    fn take(&mut self) -> Option<Piece> {
+        let piece = self.queue.pop_front();
+        self.bytes -= piece.as_ref().map_or(0, |piece| piece.text.len());
+        self.is_delivered = piece.is_none();
+        piece
     }
 }

@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use encoding_rs::mem::convert_str_to_utf16;
+
 /// The most UTF-16 units that are kept of a stream.
 pub const MOST_UNITS: usize = 4 * 1024 * 1024;
 /// What a chunk holds, in bytes of UTF-8.
@@ -71,7 +73,7 @@ impl Tail {
             if is_ascii {
                 ascii.extend_from_slice(kept.as_str().as_bytes());
             } else {
-                utf16.extend(kept.as_str().encode_utf16());
+                append(&mut utf16, kept.as_str());
             }
         }
         let kept = if is_ascii {
@@ -113,7 +115,9 @@ impl Kept {
         if text.is_ascii() {
             Self::Ascii(text.into_bytes())
         } else {
-            Self::Utf16(text.encode_utf16().collect())
+            let mut units = Vec::new();
+            append(&mut units, &text);
+            Self::Utf16(units)
         }
     }
 }
@@ -132,6 +136,15 @@ impl std::fmt::Debug for Kept {
             Self::Utf16(_) => "Utf16",
         })
     }
+}
+
+/// Adds a text's UTF-16 units.
+fn append(units: &mut Vec<u16>, text: &str) {
+    let start = units.len();
+    // No text has more units than bytes.
+    units.resize(start + text.len(), 0);
+    let written = convert_str_to_utf16(text, &mut units[start..]);
+    units.truncate(start + written);
 }
 
 /// How many UTF-16 units a text has: one for each first byte, and one more for a character of four bytes.

@@ -22,6 +22,13 @@
   /** The streams, by their numbers. */
   const STREAMS = Object.freeze(['stdout', 'stderr']);
 
+  /** So much is handed over in one turn of the event loop: characters, and some for each piece. */
+  const MOST_AT_ONCE = 262_144;
+  const PIECE = 512;
+
+  /** Instead of an answer: there was nothing to hand over. */
+  const NONE = Symbol('none');
+
   const { setImmediate } = globalThis;
 
   /** The event loop's next turn. */
@@ -39,6 +46,7 @@
     #output;
     #onOutput;
     #onError;
+    #given = 0;
     #isStopped = false;
     #isOver = false;
     #stopWaiting;
@@ -65,24 +73,38 @@
     }
 
     async #run() {
-      const onOutput = this.#onOutput;
+      const output = this.#output;
       try {
         for (;;) {
-          const pieces = native.takeOutput(this.#output) ?? (await native.readOutput(this.#output));
-          if (pieces === undefined) return;
-          for (let place = 0; place < pieces.length; place += 2) {
-            if (this.#isStopped) return;
-            const answer = onOutput(STREAMS[pieces[place]], pieces[place + 1]);
-            if (mayWait(answer) && !(await this.#hasSettled(answer))) return;
-          }
+          if (this.#isStopped) return;
+          const answer = this.#handOver();
+          if (answer === NONE) {
+            if (!(await native.awaitOutput(output))) return;
+          } else if (mayWait(answer) && !(await this.#hasSettled(answer))) return;
           // However fast output comes, everything else gets its turn.
-          await turn();
+          if (answer === NONE || this.#given >= MOST_AT_ONCE) {
+            this.#given = 0;
+            await turn();
+          }
         }
       } catch (error) {
         this.#onError(error);
       } finally {
-        native.dropOutput(this.#output);
+        native.dropOutput(output);
       }
+    }
+
+    /**
+     * Hands the next piece over, and gives what its caller answers. In a frame of its own, in which the
+     * text is forgotten with it: what a collection finds alive makes V8's young generation grow.
+     */
+    #handOver() {
+      const piece = native.takeOutput(this.#output);
+      if (piece === undefined) return NONE;
+      const [stream, text] = piece;
+      this.#given += PIECE + text.length;
+      const onOutput = this.#onOutput;
+      return onOutput(STREAMS[stream], text);
     }
 
     /** Waits for the caller's promise. False when it is not waited for any more. */

@@ -82,7 +82,7 @@ describe.each(ways)("a lease recorded %s", (_name, from, to, keep, config) => {
 
     const two = await Host.load(to, provider, config);
     expect(await two.resume(lease)).toMatchObject({ providerLeaseId: lease.providerLeaseId });
-    // It is the plugin's own execute that began it; the package ends only what it has begun itself.
+    // The old logic ends nothing that it finds, and the package only what it has begun itself.
     expect(two.running(lease)).toBe(1);
     expect(await told(two.execute(lease, "echo beside"))).toEqual({ value: { ...RESULT, stdout: "beside\n" } });
     await two.destroy(lease);

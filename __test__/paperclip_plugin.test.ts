@@ -6,16 +6,13 @@ import {
   assertEnvironmentEventOrder,
   assertLeaseLifecycle,
   assertWorkspaceRealizationLifecycle,
-  createEnvironmentTestHarness,
-  type EnvironmentTestHarness,
   filterEnvironmentEvents,
-  type PaperclipPlugin,
-  type PluginDefinition,
   z,
 } from "@paperclipai/plugin-sdk";
 import { pluginManifestV1Schema, resolveDeclaredSandboxCapabilities } from "@paperclipai/shared";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectAborted, expectCreateosError, MESSAGES } from "./support/errors.js";
+import { harnessed as harness, hook } from "./support/paperclip_harness.js";
 import { installPlugin, type InstalledPlugin, leaseOf, persist, tenant } from "./support/paperclip_plugin.js";
 import { nothingAlive, provide, routesSince } from "./support/providers.js";
 import { rejection, within } from "./support/waiting.js";
@@ -28,33 +25,7 @@ afterAll(() => installed.remove());
 
 const RUN = { runId: "run" };
 
-type Hook<K extends keyof PluginDefinition> = NonNullable<PluginDefinition[K]>;
-
-function hook<K extends keyof PluginDefinition>({ definition }: PaperclipPlugin, name: K): Hook<K> {
-  const found = definition[name];
-  if (found === undefined) throw new Error(`The plugin has no ${name}.`);
-  return found as Hook<K>;
-}
-
-/** A plugin of its own and the SDK's harness around it. */
-async function harnessed(): Promise<EnvironmentTestHarness & { plugin: PaperclipPlugin }> {
-  const plugin = installed.plugin.createPlugin();
-  const harness = createEnvironmentTestHarness({
-    manifest: installed.manifest,
-    environmentDriver: {
-      driverKey: "createos",
-      onValidateConfig: hook(plugin, "onEnvironmentValidateConfig"),
-      onProbe: hook(plugin, "onEnvironmentProbe"),
-      onAcquireLease: hook(plugin, "onEnvironmentAcquireLease"),
-      onResumeLease: hook(plugin, "onEnvironmentResumeLease"),
-      onReleaseLease: hook(plugin, "onEnvironmentReleaseLease"),
-      onDestroyLease: hook(plugin, "onEnvironmentDestroyLease"),
-      onRealizeWorkspace: hook(plugin, "onEnvironmentRealizeWorkspace"),
-    },
-  });
-  await plugin.definition.setup(harness.ctx);
-  return { ...harness, plugin };
-}
+const harnessed = () => harness(installed);
 
 /** The one environment driver that the manifest declares. */
 function declared() {
@@ -87,7 +58,7 @@ describe("the manifest", () => {
     expect(pluginManifestV1Schema.parse(installed.manifest)).toEqual(installed.manifest);
   });
 
-  test("declares reusable leases, and nothing that the worker has no hook for", () => {
+  test("declares reusable leases, commands side by side with live output, and nothing that the worker can't do", () => {
     const driver = declared();
     expect(driver).toMatchObject({ driverKey: "createos", kind: "sandbox_provider", supportsReusableLeases: true });
     expect(resolveDeclaredSandboxCapabilities(driver)).toEqual({
@@ -95,15 +66,16 @@ describe("the manifest", () => {
       nativeSyncIn: false,
       nativeSyncOut: false,
       persistentProcessSessions: false,
-      independentControlCommands: false,
+      independentControlCommands: true,
+      incrementalSessionOutput: true,
     });
     // The host reads them off the worker, whatever is declared: all three, or it reuses no lease.
     const { definition } = installed.plugin.default;
     expect(definition.onEnvironmentResumeLease).toBeTypeOf("function");
     expect(definition.onEnvironmentReleaseLease).toBeTypeOf("function");
     expect(definition.onEnvironmentDestroyLease).toBeTypeOf("function");
-    const missing = ["onEnvironmentExecute", "onEnvironmentSyncIn", "onEnvironmentSyncOut"] as const;
-    for (const name of missing) expect(definition[name]).toBeUndefined();
+    expect(definition.onEnvironmentExecute).toBeTypeOf("function");
+    for (const name of ["onEnvironmentSyncIn", "onEnvironmentSyncOut"] as const) expect(definition[name]).toBeUndefined();
   });
 
   test("asks for no capability but that of having a driver", () => {

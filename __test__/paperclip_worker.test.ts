@@ -4,11 +4,11 @@ import { JSONRPC_ERROR_CODES, PLUGIN_RPC_ERROR_CODES } from "@paperclipai/plugin
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
 import type { Provider } from "./provider/index.mjs";
 import { MESSAGES } from "./support/errors.js";
+import { acquire, destroy, destroyed, marked, release, resume, status, stopped } from "./support/paperclip_leases.js";
 import {
   installPlugin,
   type InstalledPlugin,
   leaseOf,
-  persist,
   type StoredLease,
   type Tenant,
   tenant,
@@ -25,25 +25,6 @@ afterAll(() => installed.remove());
 
 const start = (context: TestContext) => PluginWorker.start(installed, context);
 
-const acquire = async (worker: PluginWorker, owner: Tenant): Promise<StoredLease> =>
-  persist(await worker.call("environmentAcquireLease", { ...owner, runId: "run" }));
-const resume = async (worker: PluginWorker, owner: Tenant, lease: StoredLease): Promise<StoredLease> =>
-  persist(await worker.call("environmentResumeLease", { ...owner, ...lease }));
-const release = (worker: PluginWorker, owner: Tenant, lease: StoredLease) =>
-  worker.call("environmentReleaseLease", { ...owner, ...lease });
-const destroy = (worker: PluginWorker, owner: Tenant, lease: StoredLease) =>
-  worker.call("environmentDestroyLease", { ...owner, ...lease });
-
-/** The receipts that there are. */
-const stopped = ({ providerLeaseId }: StoredLease) => ({ providerLeaseId, state: "stopped" });
-const destroyed = ({ providerLeaseId }: StoredLease) => ({ providerLeaseId, state: "destroyed" });
-const marked = ({ providerLeaseId, leaseMetadata }: StoredLease) => ({
-  providerLeaseId,
-  leaseMetadata: { ...leaseMetadata, resumedLease: true },
-});
-
-const status = (provider: Provider, { providerLeaseId }: StoredLease) => provider.sandbox(providerLeaseId)?.status;
-
 describe.concurrent("a worker", () => {
   test("serves exactly the hooks of the plugin, and asks nothing of the host", async (context) => {
     const worker = await start(context);
@@ -57,6 +38,7 @@ describe.concurrent("a worker", () => {
       "environmentReleaseLease",
       "environmentDestroyLease",
       "environmentRealizeWorkspace",
+      "environmentExecute",
     ]);
     expect(await worker.call("health", {})).toEqual({ status: "ok" });
     await worker.call("shutdown", {});
@@ -140,8 +122,8 @@ describe.concurrent("a worker", () => {
   test("tells what the plugin has no hook for, and what is no hook, from what failed in one", async (context) => {
     const provider = await provide({}, context);
     const worker = await start(context);
-    const execute = { ...tenant(provider), lease: { providerLeaseId: "sb-1" }, command: "true" };
-    const unserved = await worker.refusal("environmentExecute", execute);
+    const sync = { ...tenant(provider), lease: { providerLeaseId: "sb-1" }, operations: [] };
+    const unserved = await worker.refusal("environmentSyncIn", sync);
     expect(unserved.code).toBe(PLUGIN_RPC_ERROR_CODES.METHOD_NOT_IMPLEMENTED);
     const unknown = await worker.refusal("environmentTeleport" as "health", {});
     expect(unknown.code).toBe(JSONRPC_ERROR_CODES.METHOD_NOT_FOUND);

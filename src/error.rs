@@ -136,7 +136,8 @@ impl Failure {
     pub fn may_have_been_done(&self) -> bool {
         match self {
             Self::Connection { sent } | Self::Aborted { sent } | Self::TimedOut { sent } => *sent,
-            Self::Api { status, .. } => *status >= 500,
+            // Only these say that the request was refused.
+            Self::Api { status, .. } => !(400..500).contains(status),
             Self::Response(_) | Self::BodyBroken => true,
             Self::Mismatch { .. }
             | Self::Closing

@@ -2,15 +2,19 @@
 // CREATEOS_API_URL, CREATEOS_API_KEY and CREATEOS_SHAPE are set. It exits 0 only if everything it
 // tells of has happened, and leaves no sandbox behind.
 import process from 'node:process';
-import { CreateosClient, LeaseDriver, explainLease } from '../../index.js';
+import { LeaseDriver, execute, explainLease } from '../../index.js';
 import { startProvider } from '../provider/index.mjs';
-import { runCommand } from './command.mjs';
+import { crash } from './crash.mjs';
+import { Sandbox, shown } from './sandbox.mjs';
 import { Timeline } from './timeline.mjs';
+
+/** @typedef {import('./sandbox.mjs').Lease} Lease */
 
 const { CREATEOS_API_URL = '', CREATEOS_API_KEY = '', CREATEOS_SHAPE = '' } = process.env;
 const isReal = Boolean(CREATEOS_API_URL && CREATEOS_API_KEY && CREATEOS_SHAPE);
 
 const provider = isReal ? null : await startProvider({ delays: { create: 40, pause: 300, destroy: 60 } });
+/** @type {import('./sandbox.mjs').Owner} */
 const owner = {
   companyId: 'acme',
   environmentId: 'staging',
@@ -23,12 +27,23 @@ const owner = {
   },
 };
 
-/** What a command leaves in the lease's workspace. */
-const NOTE = '/paperclip-workspace/note.txt';
+/** @param {string} script */
+const bash = (script) => ({ command: 'bash', args: ['-c', script] });
+
+/**
+ * What a release, a resume or a destroy is asked for with.
+ *
+ * @param {Lease} held
+ */
+const claimOf = ({ providerLeaseId, metadata }) => ({
+  ...owner,
+  providerLeaseId,
+  leaseMetadata: metadata,
+});
 
 const driver = new LeaseDriver();
 const timeline = new Timeline(isReal ? 'the real provider' : 'the loopback provider');
-/** @type {import('../../index.js').AcquiredLease | undefined} */
+/** @type {Lease | undefined} */
 let lease;
 
 try {
@@ -40,26 +55,53 @@ try {
   timeline.failed(error);
 } finally {
   await driver.shutdown();
-  if (lease) await leaveNothing(lease.providerLeaseId);
+  if (lease) await leaveNothing(lease);
   await provider?.close();
 }
 process.exitCode = timeline.finish();
 
-/** @param {import('../../index.js').AcquiredLease} lease */
-async function story(lease) {
-  const id = lease.providerLeaseId;
+/** @param {Lease} acquired */
+async function story(acquired) {
+  const id = acquired.providerLeaseId;
   timeline.tell('acquire', `sandbox ${id} runs, its workspace is ready`);
-  const params = { ...owner, lease };
+  await runLive(acquired);
+  await refuseStranger(acquired);
+  await releaseWhileRunning(acquired);
+  const resumed = await resumeFromRecord(acquired);
+  await crash(timeline, owner, resumed);
 
-  timeline.tell('track', 'a command, its output live:');
-  const script = `for word in one two three; do echo "$word"; sleep 0.2; done; echo kept > ${NOTE}`;
-  const exitCode = await driver.track(params, (leased, signal) =>
-    runCommand(leased, id, script, signal, (text) => timeline.output(text)),
-  );
-  timeline.check(exitCode === 0, 'track', 'the command ended with exit code 0');
+  const receipt = await driver.destroy(claimOf(resumed), { confirm: true });
+  const seen = `the provider shows the sandbox ${receipt?.state}`;
+  timeline.check(receipt?.state === 'destroyed', 'destroy', seen);
+  const { providerLeaseId } = await driver.resume(claimOf(resumed));
+  timeline.check(providerLeaseId === null, 'resume', 'of a lease whose sandbox is gone: it has expired');
+}
 
-  const stranger = { ...params, companyId: 'globex' };
-  const refusal = await driver.track(stranger, () => 'ran').catch((error) => error);
+/**
+ * A command whose output is seen while it runs.
+ *
+ * @param {Lease} held
+ */
+async function runLive(held) {
+  timeline.tell('execute', 'a command, its output live:');
+  const script = 'for word in one two three; do echo "$word"; sleep 0.2; done; echo kept > note.txt; exit 7';
+  let live = '';
+  let first = Infinity;
+  const result = await driver.execute({ ...owner, lease: held, ...bash(script) }, (_stream, text) => {
+    first = Math.min(first, performance.now());
+    live += text;
+    timeline.output(text);
+  });
+  const early = Math.round(performance.now() - first);
+  timeline.check(early > 300, 'live', `its first word came ${early} ms before its end`);
+  const isWhole = live === 'one\ntwo\nthree\n' && result.stdout === live;
+  timeline.check(isWhole && result.exitCode === 7, 'execute', `it ended with exit code ${result.exitCode}`);
+}
+
+/** @param {Lease} held */
+async function refuseStranger(held) {
+  const stranger = { ...owner, lease: held, companyId: 'globex' };
+  const refusal = await driver.execute({ ...stranger, command: 'true' }).catch((error) => error);
   timeline.check(
     refusal.code === 'ERR_CREATEOS_LEASE_MISMATCH',
     'refused',
@@ -68,92 +110,105 @@ async function story(lease) {
   for (const { field, expected, actual } of explainLease(stranger).mismatches) {
     timeline.output(`explainLease: ${field} is "${actual}" in the lease, "${expected}" asked for it\n`);
   }
+}
 
-  const claim = { ...owner, providerLeaseId: id, leaseMetadata: lease.metadata };
-  await releaseWhileRunning(params, claim);
+/**
+ * Releases the lease while a command runs: abort, the end of its process tree, and the pause have to come in
+ * this order.
+ *
+ * @param {Lease} held
+ */
+async function releaseWhileRunning(held) {
+  const sandbox = new Sandbox(owner.config, held.providerLeaseId);
+  /** @type {string[]} */
+  const order = [];
+  const { promise: started, resolve: hasOutput } = withResolvers();
+  const params = { ...owner, lease: held, ...bash('sleep 3600 & echo working; wait') };
+  timeline.tell('execute', 'a command that would run for an hour, with a child');
+  let processId = '';
+  // The function is what driver.execute is made of; here its signal is wanted, too.
+  const call = driver.track(params, async (client, signal) => {
+    signal.addEventListener('abort', () => {
+      order.push('abort');
+      timeline.tell('abort', `the call is told: ${signal.reason.name}`);
+    });
+    try {
+      return await execute(client, params, signal, (_stream, text) => {
+        timeline.output(text);
+        hasOutput();
+      });
+    } finally {
+      // The release waits for this, too: what is seen here was so before the pause.
+      const isGone = (await sandbox.isGone(processId)) && (await sandbox.running()).length === 0;
+      if (isGone && (await sandbox.status()) === 'running') order.push('end');
+      timeline.check(isGone, 'end', 'its process tree has ended, says the provider; the sandbox still runs');
+    }
+  });
+  const outcome = call.catch((error) => error);
+  await Promise.race([started, outcome]);
+  const [command, ...others] = await sandbox.running();
+  processId = command?.process_id ?? '';
+  timeline.output(shown(command ? [command, ...others] : []));
+  timeline.check(command !== undefined && others.length === 0, 'running', 'the provider lists it');
 
-  await resumeFromRecord(lease);
-
-  const receipt = await driver.destroy(claim, { confirm: true });
-  const seen = `the provider shows the sandbox ${receipt?.state}`;
-  timeline.check(receipt?.state === 'destroyed', 'destroy', seen);
-  const { providerLeaseId } = await driver.resume(claim);
-  timeline.check(providerLeaseId === null, 'resume', 'of a lease whose sandbox is gone: it has expired');
+  timeline.tell('release', 'the lease is given back while that runs');
+  const receipt = await driver.release(claimOf(held), false, { confirm: true });
+  const status = await sandbox.status();
+  if (status === 'paused') order.push('pause');
+  timeline.check(receipt?.state === 'stopped', 'pause', `the sandbox is ${status}`);
+  const { code, message } = Object(await outcome);
+  timeline.check(code === 'ERR_CREATEOS_CANCELLED', 'execute', `rejected: "${message}"`);
+  const inOrder = order.join(', ') === 'abort, end, pause';
+  timeline.check(inOrder, 'order', `${order.join(', ')}: in this order`);
 }
 
 /**
  * Takes the lease up again from what a host keeps of it, as after a restart: the sandbox runs again, with
  * its files.
  *
- * @param {import('../../index.js').AcquiredLease} lease
+ * @param {Lease} held
  */
-async function resumeFromRecord(lease) {
-  const { providerLeaseId, metadata } = JSON.parse(JSON.stringify(lease));
+async function resumeFromRecord(held) {
+  const kept = JSON.parse(JSON.stringify(held));
   const restarted = new LeaseDriver();
-  const resumed = await restarted.resume({ ...owner, providerLeaseId, leaseMetadata: metadata });
-  timeline.check(resumed.providerLeaseId !== null, 'resume', 'by another driver, from the persisted lease');
-  let note = '';
-  await restarted.track({ ...owner, lease: resumed }, (leased, signal) =>
-    runCommand(leased, providerLeaseId, `cat ${NOTE}`, signal, (text) => {
-      note += text;
-      timeline.output(text);
-    }),
+  const { providerLeaseId, metadata } = await restarted.resume(claimOf(kept));
+  timeline.check(providerLeaseId !== null, 'resume', 'by another driver, from the persisted lease');
+  const resumed = { providerLeaseId: providerLeaseId ?? '', metadata };
+  const note = await restarted.execute(
+    { ...owner, lease: resumed, command: 'cat', args: ['note.txt'] },
+    (_stream, text) => timeline.output(text),
   );
-  timeline.check(note === 'kept\n', 'track', 'what the command before the pause wrote is still there');
-}
-
-/**
- * Releases the lease while a command runs: abort, clean-up and pause have to come in this order.
- *
- * @param {import('../../index.js').TrackParams} params
- * @param {import('../../index.js').ReleaseParams & { providerLeaseId: string }} claim
- */
-async function releaseWhileRunning(params, claim) {
-  const id = claim.providerLeaseId;
-  /** @type {string[]} */
-  const order = [];
-  let hasOutput = () => {};
-  /** @type {Promise<void>} */
-  const started = new Promise((resolve) => {
-    hasOutput = resolve;
-  });
-  timeline.tell('track', 'a command that would run for an hour');
-  const call = driver.track(params, async (leased, signal) => {
-    signal.addEventListener('abort', () => {
-      order.push('abort');
-      timeline.tell('abort', `the call is told: ${signal.reason.name}`);
-    });
-    try {
-      await runCommand(leased, id, 'echo working; sleep 3600', signal, (text) => {
-        timeline.output(text);
-        hasOutput();
-      });
-    } finally {
-      order.push('clean-up');
-      timeline.tell('clean-up', 'its process tree has ended');
-    }
-  });
-  const outcome = call.catch((error) => error);
-  await Promise.race([started, outcome]);
-  timeline.tell('release', 'the lease is given back while that runs');
-  await driver.release(claim);
-  order.push('pause');
-  const { status } = await new CreateosClient(owner.config).getSandbox(id);
-  timeline.check(status === 'paused', 'pause', `the sandbox is ${status}`);
-  timeline.check((await outcome)?.name === 'AbortError', 'track', 'the call rejected with the abort');
-  const inOrder = order.join(', ') === 'abort, clean-up, pause';
-  timeline.check(inOrder, 'order', `${order.join(', ')}: in this order`);
+  timeline.check(
+    note.stdout === 'kept\n',
+    'execute',
+    'what the command before the pause wrote is still there',
+  );
+  return resumed;
 }
 
 /**
  * Whatever happened before: no sandbox is left to be billed.
  *
- * @param {string} id
+ * @param {Lease} held
  */
-async function leaveNothing(id) {
+async function leaveNothing(held) {
   try {
-    await new CreateosClient(owner.config).destroySandbox(id);
+    // It may be gone already; the provider has to say so.
+    await new LeaseDriver().destroy(claimOf(held), { confirm: true });
   } catch (error) {
-    timeline.failed(new Error(`Sandbox ${id} could not be removed.`, { cause: error }));
+    timeline.failed(new Error(`Sandbox ${held.providerLeaseId} could not be removed.`, { cause: error }));
   }
+  // The loopback provider knows of all that there ever were.
+  const left = (provider?.sandboxes ?? []).filter(({ status }) => status !== 'destroyed');
+  if (left.length > 0) timeline.failed(new Error(`${left.length} sandboxes are left.`));
+}
+
+/** A promise, and what resolves it. */
+function withResolvers() {
+  let resolve = () => {};
+  /** @type {Promise<void>} */
+  const promise = new Promise((onResolve) => {
+    resolve = onResolve;
+  });
+  return { promise, resolve };
 }

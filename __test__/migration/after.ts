@@ -1,6 +1,6 @@
-// The same plugin with its lease logic swapped: no map, no set, no client, no configuration of its own.
+// The same plugin with its lease logic swapped: no map, no set, no client, no configuration, no commands of its own.
 import { lease } from "../support/package.js";
-import { execute, type LeaseHooks } from "./shared.js";
+import { host, type LeaseHooks } from "./shared.js";
 import { syncIn, syncOut } from "./sync.js";
 
 const { LeaseDriver } = lease;
@@ -17,7 +17,7 @@ export const hooks: LeaseHooks = {
   onEnvironmentDestroyLease: (params) => driver.destroy(params),
   onEnvironmentRealizeWorkspace: (params) => driver.realizeWorkspace(params),
   onEnvironmentExecute: (params) =>
-    driver.track(params, (client, signal) => execute(client, params, signal), params.timeoutMs),
+    driver.execute(params, (stream, text) => host.execution.log(stream, text)),
   onEnvironmentSyncIn: (params) =>
     driver.track(params, (client, signal) => syncIn(client, params, signal)),
   onEnvironmentSyncOut: (params) =>

@@ -1,5 +1,5 @@
 // The table, last part: what the specification wants different from the logic that the package replaces, one by one.
-import { vi } from "vitest";
+import { expect, vi } from "vitest";
 import { watch } from "../support/waiting.js";
 import { type Host, told } from "./host.js";
 import { DONE, failCleanup, FOREVER, MESSAGES, RESULT, type Scenario } from "./scenario.js";
@@ -118,5 +118,29 @@ export const deviations: Deviation[] = [
     },
     before: { error: "CreateOS returned invalid JSON." },
     after: { aborted: "TimeoutError" },
+  },
+  {
+    section: 9,
+    name: "a clean-up that the provider does not confirm at once is tried again",
+    config: { reuseLease: true },
+    async run(host) {
+      const lease = await host.acquire();
+      failCleanup(host, 2);
+      const failed = await told(host.execute(lease, "echo one; sleep 600"));
+      return { failed, left: host.running(lease), next: await told(host.execute(lease, "true")) };
+    },
+    before: { failed: { error: MESSAGES.stillAlive }, left: 0, next: { error: MESSAGES.closing } },
+    after: { failed: { error: "CreateOS returned an invalid process frame." }, left: 0, next: { value: RESULT } },
+  },
+  {
+    section: 9,
+    name: "a result tells which process it is of, and whether its output is whole",
+    async run(host) {
+      const lease = await host.acquire();
+      const { metadata } = await host.hooks.onEnvironmentExecute({ ...host.owner(), lease, command: "true" });
+      return metadata;
+    },
+    before: undefined,
+    after: { processId: expect.stringMatching(/^proc_\w+$/), outputTruncated: false },
   },
 ];

@@ -89,10 +89,15 @@ export class Host {
     return this.hooks.onEnvironmentRealizeWorkspace({ ...this.owner(), lease, workspace: {}, ...more });
   }
 
-  /** Runs a Bash script, or with `command` and `args` whatever they say. */
-  execute(lease: Recorded, script: string, more: Params<"onEnvironmentExecute"> = {}) {
+  /**
+   * Runs a Bash script, or with `command` and `args` whatever they say. What a plugin tells about a result besides is
+   * left out.
+   */
+  async execute(lease: Recorded, script: string, more: Params<"onEnvironmentExecute"> = {}) {
     const command = { command: "bash", args: ["-c", script] };
-    return this.hooks.onEnvironmentExecute({ ...this.owner(), lease, ...command, ...more });
+    const ended = await this.hooks.onEnvironmentExecute({ ...this.owner(), lease, ...command, ...more });
+    const { metadata: _besides, ...result } = ended;
+    return result;
   }
 
   /** Without operations it transfers nothing, and is a call of its lease all the same. */
@@ -104,10 +109,14 @@ export class Host {
     return this.hooks.onEnvironmentSyncOut({ ...this.owner(), lease, operations: [], ...more });
   }
 
-  /** What the provider was asked for since a place in its list. How often a state is looked at is nobody's promise. */
+  /**
+   * What the provider was asked for since a place in its list. How often a state is looked at, or something is tried, is
+   * nobody's promise; nor is what lets a command begin once it is there.
+   */
   asked(start = 0): (string | undefined)[] {
     const routes = this.provider.requests.slice(start).map(({ route }) => route);
-    return routes.filter((route) => route !== "sandbox.get");
+    const told = routes.filter((route) => route !== "sandbox.get" && route !== "process.stdinClose");
+    return told.filter((route, place) => route !== told[place - 1]);
   }
 
   /** Where a file of the lease's sandbox is. */

@@ -63,8 +63,8 @@ export const refusal = (status: number, operation: string) => ({
   error: `CreateOS request failed (HTTP ${status}) during ${operation}.`,
 });
 
-/** Makes the next command fail in a way that its clean-up can't mend. */
-export function failCleanup({ provider: { faults } }: Host): void {
+/** Makes the next command fail in a way that its clean-up can't mend, not even in so many tries. */
+export function failCleanup({ provider: { faults } }: Host, tries = Infinity): void {
   faults.add({ match: { path: "process.connect" }, times: 1, effect: { type: "frame", what: "malformed" } });
-  faults.add({ match: { path: "process.delete" }, times: 1, effect: { type: "treeAlive" } });
+  faults.add({ match: { path: "process.delete" }, times: tries, effect: { type: "treeAlive" } });
 }

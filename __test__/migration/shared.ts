@@ -1,5 +1,6 @@
-// What a plugin keeps when its lease logic is swapped: how it runs a command, and its own error for a clean-up that
-// can't be confirmed. It is written against a client made of fetch and knows nothing of the package.
+// What a plugin may keep when its lease logic is swapped: how it runs a command, which after the swap only its own file
+// sync does, and its own error for a clean-up that can't be confirmed. It is written against a client made of fetch and
+// knows nothing of the package.
 import { randomUUID } from "node:crypto";
 import type {
   PluginContext,

@@ -17,6 +17,8 @@ import {
   type JsonRpcRequest,
   type JsonRpcResponse,
   parseMessage,
+  type PluginEnvironmentExecuteParams,
+  type PluginEnvironmentExecuteResult,
   serializeMessage,
 } from "@paperclipai/plugin-sdk";
 import { expect } from "vitest";
@@ -31,9 +33,22 @@ export interface Exit {
   signal: NodeJS.Signals | null;
 }
 
+/** What a host has heard of a command. */
+export interface Execution {
+  /** Its output, piece by piece as it came. */
+  readonly pieces: [stream: string, chunk: string][];
+  /** Resolves once its output has said something. */
+  said(text: string): Promise<void>;
+  /** Its result, or a JsonRpcCallError. */
+  readonly answer: Promise<PluginEnvironmentExecuteResult>;
+}
+
 interface Call {
   method: HostToWorkerMethodName;
   response: Deferred<JsonRpcResponse>;
+  invocation: string;
+  /** Takes a piece of its output. */
+  hear?: (stream: string, chunk: string) => void;
 }
 
 /** Where a test says what to do when it has ended: its context. */
@@ -50,7 +65,7 @@ export class PluginWorker {
   readonly #written: string[] = [];
   /** The methods that were answered, in the order of the answers. */
   readonly answered: HostToWorkerMethodName[] = [];
-  /** What it told the host unasked: its log. */
+  /** What it told the host unasked, but for the output of commands that run: its log. */
   readonly notifications: JsonRpcNotification[] = [];
   /** What it asked of the host. */
   readonly requests: JsonRpcRequest[] = [];
@@ -116,21 +131,60 @@ export class PluginWorker {
     return within(this.exited, 10_000, "The worker");
   }
 
+  /** Runs a command. Whoever awaits its answer sees a failure. */
+  execute(params: PluginEnvironmentExecuteParams): Execution {
+    const pieces: Execution["pieces"] = [];
+    let spoke = deferred();
+    const response = this.#send("environmentExecute", params, (stream, chunk) => {
+      pieces.push([stream, chunk]);
+      spoke.resolve();
+      spoke = deferred();
+    });
+    const answer = within(response, 20_000, "environmentExecute").then((message) => {
+      if (isJsonRpcErrorResponse(message)) throw new JsonRpcCallError(message.error);
+      return message.result as PluginEnvironmentExecuteResult;
+    });
+    answer.catch(() => {});
+    const heard = () => pieces.map(([, chunk]) => chunk).join("");
+    const said = async (text: string) => {
+      while (!heard().includes(text)) await within(spoke.promise, 10_000, `"${text}"`);
+    };
+    return { pieces, said, answer };
+  }
+
   #expectNoKeys(): void {
     for (const key of this.#keys) for (const line of this.#written) expect(line).not.toContain(key);
   }
 
-  #send<M extends HostToWorkerMethodName>(method: M, params: Params<M>): Promise<JsonRpcResponse> {
+  #send<M extends HostToWorkerMethodName>(
+    method: M,
+    params: Params<M>,
+    hear?: Call["hear"],
+  ): Promise<JsonRpcResponse> {
     const id = this.#nextId++;
     const { companyId, config } = params as { companyId?: string; config?: { apiKey?: unknown } };
     if (typeof config?.apiKey === "string") this.#keys.add(config.apiKey);
-    const call: Call = { method, response: deferred() };
+    const invocation = `invocation-${id}`;
+    const call: Call = { method, response: deferred(), invocation, ...(hear && { hear }) };
     // Whoever awaits the call sees it; a test that kills the worker need not.
     call.response.promise.catch(() => {});
     this.#calls.set(id, call);
     const scope = companyId === undefined ? {} : { companyId };
-    this.#write({ ...createRequest(method, params, id), paperclipInvocation: { id: `invocation-${id}`, scope } });
+    this.#write({ ...createRequest(method, params, id), paperclipInvocation: { id: invocation, scope } });
     return call.response.promise;
+  }
+
+  /**
+   * Whether it is the output of a command that runs: a host finds that by the invocation, and drops what comes after the
+   * answer, what is empty, and what is longer than a million characters.
+   */
+  #heard(message: JsonRpcNotification & { paperclipInvocationId?: string }): boolean {
+    if (message.method !== "execute.log") return false;
+    const { stream, chunk } = message.params as { stream: string; chunk: string };
+    const call = [...this.#calls.values()].find(({ invocation }) => invocation === message.paperclipInvocationId);
+    if (call?.hear === undefined || chunk.length === 0 || chunk.length > 1_000_000) return false;
+    call.hear(stream, chunk);
+    return true;
   }
 
   #write(message: object): void {
@@ -149,7 +203,7 @@ export class PluginWorker {
       return;
     }
     this.#written.push(line);
-    if (isJsonRpcNotification(message)) this.notifications.push(message);
+    if (isJsonRpcNotification(message) && !this.#heard(message)) this.notifications.push(message);
     if (!isJsonRpcRequest(message)) return;
     this.requests.push(message);
     this.#write(createErrorResponse(message.id, JSONRPC_ERROR_CODES.METHOD_NOT_FOUND, "The host has no such method."));

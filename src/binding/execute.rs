@@ -12,7 +12,9 @@ use crate::clock::{millis, now};
 use crate::config::parse_timeout;
 use crate::error::Failure;
 use crate::http::{Bound, Client, Ended, SandboxId};
-use crate::process::{Asked, Command, End, Kept, Pieces, Stream, execute as execute_command};
+use crate::process::{
+    Asked, Command, End, Kept, Pieces, Stream, Terms, execute as execute_command,
+};
 
 /// How a command ended, as the script knows it.
 const EXITED: u32 = 0;
@@ -70,24 +72,30 @@ pub fn prepare<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
     }))
 }
 
-/// `execute(prepared, cancel, wantsOutput) -> [output, Promise<[end, processId, exitCode, signal, stdout,
-/// stderr, outputTruncated]>]`. The output is undefined when it is not wanted.
+/// `createOutput() -> External`: where a command's output waits for whoever wants it.
+pub fn create_output<'e>(js: Js<'e>, _: Arguments<'e>) -> Outcome<'e> {
+    js.external(Arc::new(Pieces::default()))
+}
+
+/// `execute(prepared, cancel, output) -> Promise<[end, processId, exitCode, signal, stdout, stderr,
+/// outputTruncated]>`. The output is undefined when it is not wanted.
 pub fn execute<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
-    let [prepared, cancel, wants_output, ..] = arguments;
+    let [prepared, cancel, output, ..] = arguments;
     let prepared = js.keep::<Prepared>(prepared)?;
-    let cancel = js.held::<CancellationToken>(cancel)?.clone();
-    // When the environment ends, its commands are ended too, though nobody is told any more.
-    let bound = Bound::cancelled_by(cancel).and_cancelled_by(js.house().ended().clone());
+    let bound = Bound::cancelled_by(js.held::<CancellationToken>(cancel)?.clone());
     let bound = match prepared.timeout {
         Some(timeout) => bound.and_until(now() + millis(timeout)),
         None => bound,
     };
-    let pieces = js
-        .to_boolean(wants_output)?
-        .then(|| Arc::new(Pieces::default()));
-    let output = match &pieces {
-        Some(pieces) => js.external(Arc::clone(pieces)),
-        None => js.undefined(),
+    let pieces = match js.kind(output)? {
+        Kind::Nothing => None,
+        _ => Some(js.keep::<Pieces>(output)?),
+    };
+    let terms = Terms {
+        pieces,
+        bound,
+        // When the environment ends, its commands are ended too, though nobody is told any more.
+        ending: js.house().ended().clone(),
     };
     let run = async move {
         let Prepared {
@@ -96,9 +104,9 @@ pub fn execute<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
             command,
             ..
         } = &*prepared;
-        execute_command(client, sandbox, command, pieces, bound).await
+        execute_command(client, sandbox, command, terms).await
     };
-    let finished = promise(js, Survival::GoesOn, run, |js, finished| {
+    promise(js, Survival::GoesOn, run, |js, finished| {
         let (end, exit) = match finished.end {
             End::Exited(exit) => (EXITED, Some(exit)),
             End::Ended(Ended::Cancelled) => (CANCELLED, None),
@@ -116,8 +124,7 @@ pub fn execute<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
             kept(js, &finished.stderr),
             js.boolean(finished.is_truncated),
         ])
-    });
-    js.array([output, finished])
+    })
 }
 
 /// `awaitOutput(output) -> Promise<boolean>`: true once there is some to take; false at the end.

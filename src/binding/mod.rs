@@ -74,6 +74,7 @@ const NATIVES: &[(&str, Native)] = &[
     ("probe", lifecycle::probe),
     ("resume", resume::resume),
     ("prepareCommand", execute::prepare),
+    ("createOutput", execute::create_output),
     ("execute", execute::execute),
     ("awaitOutput", execute::await_output),
     ("takeOutput", execute::take_output),

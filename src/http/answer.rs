@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::fields::{pick, string};
+use super::fields::{number, pick, string};
 use crate::error::{Failure, ResponseFault};
 
 /// The largest JSON answer, in bytes.
@@ -65,6 +65,32 @@ impl fmt::Debug for JsonAnswer {
             .field("bytes", &self.text.len())
             .finish_non_exhaustive()
     }
+}
+
+/// A field's value, as far as any field's matters.
+pub enum Loose {
+    /// Lone surrogates replaced.
+    Text(String),
+    Number(f64),
+    Other,
+}
+
+/// The named fields of an object that stands alone, as `JSON.parse` of the decoded text reads it. `None`
+/// for what is no object.
+pub fn loose_fields<const N: usize>(bytes: &[u8], names: [&str; N]) -> Option<[Loose; N]> {
+    let text = decode(bytes.to_vec());
+    if !is_json(&text) {
+        return None;
+    }
+    let fields = pick(&text, names)?;
+    Some(fields.map(|field| {
+        let Some(field) = field else {
+            return Loose::Other;
+        };
+        let text = string(field).map(Loose::Text);
+        text.or_else(|| number(field).map(Loose::Number))
+            .unwrap_or(Loose::Other)
+    }))
 }
 
 /// Whether an acknowledgement whose payload nobody needs says itself that nothing was done. Any

@@ -17,7 +17,7 @@ pub struct Bound {
     /// These count as long as the request has not left.
     unsent: Vec<CancellationToken>,
     deadline: Option<Instant>,
-    /// Counted from the moment the request leaves.
+    /// Counted from the moment the request first leaves.
     once_sent: Option<Duration>,
     /// How much later an end counts once a request has left.
     patience: Duration,
@@ -68,7 +68,7 @@ impl Bound {
         self
     }
 
-    /// Ends so long after the request has left, however long it waits for its turn, which is bounded
+    /// Ends so long after the request has first left, however long it waits for its turn, which is bounded
     /// by the pace itself: for what must be done, such as removing a sandbox that nobody knows of.
     pub fn once_sent(timeout: Duration) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Bound {
         }
     }
 
-    /// Also ends so long after the request has left.
+    /// Also ends so long after the request has first left.
     #[must_use]
     pub fn and_once_sent(mut self, timeout: Duration) -> Self {
         self.once_sent = Some(timeout);
@@ -123,14 +123,19 @@ impl Bound {
         bound
     }
 
+    /// What is counted from a request's departure is counted from now on.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        let own = self.once_sent.take().map(|timeout| now() + timeout);
+        self.deadline = self.deadline.into_iter().chain(own).min();
+        self
+    }
+
     /// The bound of the time after a request has left.
     #[must_use]
     pub fn departing(&self) -> Self {
-        let mut bound = self.clone();
-        bound.deadline = match bound.once_sent.take() {
-            Some(timeout) => Some(now() + timeout),
-            None => bound.deadline.map(|deadline| deadline + bound.patience),
-        };
+        let mut bound = self.clone().counted();
+        bound.deadline = bound.deadline.map(|deadline| deadline + bound.patience);
         bound.lag = (!bound.patience.is_zero()).then(|| {
             Arc::new(Lag {
                 patience: bound.patience,

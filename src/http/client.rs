@@ -136,26 +136,29 @@ impl Client {
     ) -> Result<Answer, Failure> {
         let mut ticket = first;
         let mut refusals = Refusals::default();
-        let unsent = bound.while_unsent();
+        let mut bound = bound;
         let mut refused = None;
         loop {
+            let unsent = bound.while_unsent();
             // A request that was refused and is not sent again was answered with 429, which tells
             // its caller more than that it ended: nothing was done.
             let slot = unsent
                 .run(ticket.turn())
                 .await
                 .map_err(|ended| refused.clone().unwrap_or_else(|| ended.failure(false)))?;
-            let bound = bound.departing();
+            bound = bound.counted();
+            let unsent = bound.while_unsent();
+            let departed = bound.departing();
             let Try {
                 payload,
                 departure,
                 upload,
             } = body.next_try();
             let response = self
-                .exchange(&head, payload, &departure, slot, &bound)
+                .exchange(&head, payload, &departure, slot, &departed)
                 .await?;
             let Some(failure) = failure_of(response.status(), head.operation) else {
-                return Ok(Answer::new(response, bound, upload));
+                return Ok(Answer::new(response, departed, upload));
             };
             if response.status().as_u16() != TOO_MANY_REQUESTS {
                 return Err(failure);

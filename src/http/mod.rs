@@ -28,6 +28,7 @@ mod tls;
 mod transition;
 mod transport;
 
+pub use answer::{Loose, loose_fields};
 pub use api::CreateSandbox;
 pub use bound::{Bound, Ended};
 pub use client::Client;

@@ -59,7 +59,7 @@ pub struct Exit {
 impl Exit {
     /// `None` for what tells neither.
     pub fn new(code: Option<f64>, signal: Option<String>) -> Option<Self> {
-        let code = code.filter(|code| code.fract() == 0.0);
+        let code = code.filter(|code| code.is_finite() && code.fract() == 0.0);
         let signal = signal.filter(|signal| !signal.is_empty());
         (code.is_some() || signal.is_some()).then_some(Self { code, signal })
     }

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::error::Failure;
 use crate::http::{Bound, Client, Process, SandboxId};
-use crate::process::{is_marker, terminate};
+use crate::process::{StillRuns, is_marker, terminate};
 
 /// How it went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,9 @@ pub async fn end(
             return Ok(Orphans::Unconfirmed);
         };
         let (client, sandbox, bound) = (client.clone(), sandbox.clone(), bound.clone());
-        endings.spawn(async move { terminate(&client, &sandbox, &id, &bound).await });
+        endings.spawn(async move {
+            terminate(&client, &sandbox, &id, StillRuns::IsAskedAgain, &bound).await
+        });
     }
     let mut orphans = Orphans::Ended;
     while let Some(ended) = endings.join_next().await {

@@ -15,8 +15,9 @@ use crate::text::Text;
 /// The longest script that travels as an argument, in bytes. Linux takes 128 KiB.
 const LONGEST_ARGUMENT: usize = 96 * 1024;
 
-/// Waits until the command's standard input is closed, which happens once its output is attached.
-const GATE: &str = "while read -r; do :; done";
+/// Waits until the command's standard input is closed, which happens once its output is attached. Bash's own
+/// `read` would end after TMOUT, which images set.
+const GATE: &str = "/bin/cat > /dev/null";
 
 /// What the caller gave, as it came.
 #[derive(Debug, Default)]
@@ -118,8 +119,9 @@ impl Command {
         let assigned = self.env.iter();
         words.extend(assigned.map(|(name, value)| quote(&format!("{name}={value}"))));
         if self.program.contains('=') || self.program.starts_with('-') {
-            // `env` would take such a name for a variable, or for an option of its own.
-            words.push("/bin/bash -c 'exec -- \"$0\" \"$@\"'".to_owned());
+            // `env` would take such a name for a variable, or for an option of its own. `nice` does not,
+            // and changes nothing by itself.
+            words.push("nice -n 0 --".to_owned());
         }
         words.push(quote(&self.program));
         words.extend(self.args.iter().map(|argument| quote(argument)));

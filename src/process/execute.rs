@@ -6,13 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::command::{Command, Launch, Upload};
 use super::follow::Follower;
 use super::marker::new_marker;
 use super::pieces::Pieces;
 use super::tail::Kept;
-use super::termination::terminate;
-use crate::clock::now;
+use super::termination::{StillRuns, terminate};
+use crate::clock::{millis, now};
 use crate::error::Failure;
 use crate::http::{Bound, Client, CreateProcess, Ended, Exit, ProcessId, SandboxId};
 
@@ -22,6 +24,16 @@ const SHELL: &str = "/bin/bash";
 /// How long a command that has come to its end waits for the answer to its process's creation: only the
 /// answer tells what is to be ended.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a command that has come to its end waits for the answer to an upload: one that takes effect
+/// later would not be removed.
+const UPLOAD_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a caller may take for the rest of its command's output, once that has been ended.
+const DELIVERY_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The least time for the end of a process tree, which alone may take a second.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the removal of a command's own files may take.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(5);
@@ -47,15 +59,28 @@ pub struct Finished {
     pub is_truncated: bool,
 }
 
-/// Runs a command until it exits or `bound` ends it. `pieces` are given its output while it runs; the end
-/// waits until they have been delivered.
+/// How a command is run.
+pub struct Terms {
+    /// Given its output while it runs; the end waits until it has been delivered.
+    pub pieces: Option<Arc<Pieces>>,
+    /// What ends it early.
+    pub bound: Bound,
+    /// Cancelled when nobody is left to be told anything.
+    pub ending: CancellationToken,
+}
+
+/// Runs a command until it exits or its terms end it.
 pub async fn execute(
     client: &Client,
     sandbox: &SandboxId,
     command: &Command,
-    pieces: Option<Arc<Pieces>>,
-    bound: Bound,
+    Terms {
+        pieces,
+        bound,
+        ending,
+    }: Terms,
 ) -> Result<Finished, Failure> {
+    let bound = bound.and_cancelled_by(ending.clone());
     let Launch { script, uploads } = command.launch();
     let mut files = Files {
         client,
@@ -70,9 +95,6 @@ pub async fn execute(
     let process = match created {
         Ok(process) => process,
         Err(failure) => {
-            if let Some(pieces) = pieces {
-                pieces.close();
-            }
             let end = bound.end();
             files.remove().await;
             return match end {
@@ -89,43 +111,51 @@ pub async fn execute(
     );
     let outcome = bound.run(follower.follow()).await;
     follower.finish();
-    let exited = match outcome {
-        Ok(Ok(exit)) => bound
-            .run(delivered(pieces))
-            .await
-            .map(|()| exit)
-            .map_err(Ok),
-        Ok(Err(failure)) => Err(Err(failure)),
-        Err(ended) => Err(Ok(ended)),
-    };
-    let end = match exited {
-        Ok(exit) => {
+    let end = match outcome {
+        Ok(Ok(exit)) => {
             // Only a script that ran to its last line has certainly removed them itself.
             if exit.code != Some(0.0) {
                 files.remove().await;
             }
-            End::Exited(exit)
+            Ok(End::Exited(exit))
         }
-        Err(cause) => {
-            // The caller's own bound has passed; this one is fresh.
-            let fresh = Bound::default();
-            let (is_gone, ()) =
-                tokio::join!(terminate(client, sandbox, &process, &fresh), files.remove());
-            if !is_gone.is_ok_and(|is_gone| is_gone) {
-                return Err(Failure::ProcessUnconfirmed);
-            }
-            End::Ended(cause?)
-        }
+        Ok(Err(failure)) => Err(failure),
+        Err(ended) => Ok(End::Ended(ended)),
     };
+    let is_over = matches!(end, Ok(End::Exited(_)));
+    if !is_over {
+        let fresh = fresh(client);
+        let terminated = terminate(client, sandbox, &process, StillRuns::IsTold, &fresh);
+        let (is_gone, ()) = tokio::join!(terminated, files.remove());
+        if !is_gone.is_ok_and(|is_gone| is_gone) {
+            return Err(Failure::ProcessUnconfirmed);
+        }
+    }
+    if let Some(pieces) = pieces {
+        // Whoever never comes to an end with them is not waited for.
+        let patience = if is_over {
+            fresh(client)
+        } else {
+            Bound::until(now() + DELIVERY_PATIENCE)
+        };
+        let patience = patience.and_cancelled_by(ending);
+        let _ = patience.run(pieces.delivered()).await;
+    }
     let (stdout, has_lost_stdout) = follower.stdout.tail.finish();
     let (stderr, has_lost_stderr) = follower.stderr.tail.finish();
     Ok(Finished {
-        end,
+        end: end?,
         process: Some(process),
         stdout,
         stderr,
         is_truncated: has_lost_stdout || has_lost_stderr,
     })
+}
+
+/// The bound of what has to be done when the command's own has passed: the configured timeout, but no less
+/// than any answer takes.
+fn fresh(client: &Client) -> Bound {
+    Bound::until(now() + millis(client.config().timeout_ms).max(LEAST_TIMEOUT))
 }
 
 impl Finished {
@@ -168,13 +198,6 @@ fn is_unconfirmed(failure: &Failure) -> bool {
     *failure == Failure::CreationUnconfirmed
 }
 
-/// Waits until the caller has been given all output.
-async fn delivered(pieces: Option<Arc<Pieces>>) {
-    if let Some(pieces) = pieces {
-        pieces.delivered().await;
-    }
-}
-
 /// The files that only one command needs.
 struct Files<'a> {
     client: &'a Client,
@@ -186,6 +209,7 @@ struct Files<'a> {
 
 impl Files<'_> {
     async fn upload(&mut self, bound: &Bound) -> Result<(), Failure> {
+        let bound = bound.clone().with_patience(UPLOAD_PATIENCE);
         for Upload { path, content } in self.uploads {
             let (content, bound) = (content.clone(), bound.clone());
             let uploaded = self.client.upload(self.sandbox, path, content, bound).await;

@@ -10,6 +10,7 @@
 //!   └──────┴───────────────────────────────── twice ──> output is lost
 //! ```
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,17 +97,21 @@ impl Follower {
             exit,
             newest_sequence,
         } = self.wait().await?;
-        if self.has_read(newest_sequence)? {
-            return exit.ok_or(Failure::Output(OutputFault::StatusMissing));
+        // Less than has been read is no journal's end.
+        let newest = newest_sequence
+            .filter(|newest| newest.fract() == 0.0 && *newest >= self.read_so_far())
+            .ok_or(Failure::Output(OutputFault::Journal))?;
+        let told = if self.read_so_far() < newest {
+            sleep(LAST_PAUSE).await;
+            self.round().await?
+        } else {
+            None
+        };
+        if self.read_so_far() < newest {
+            return Err(Failure::Output(OutputFault::Unreplayed));
         }
-        sleep(LAST_PAUSE).await;
-        let told = self.round().await?;
-        if self.has_read(newest_sequence)? {
-            return told
-                .or(exit)
-                .ok_or(Failure::Output(OutputFault::StatusMissing));
-        }
-        Err(Failure::Output(OutputFault::Unreplayed))
+        told.or(exit)
+            .ok_or(Failure::Output(OutputFault::StatusMissing))
     }
 
     /// The streams have ended, however: what waits in them for its rest comes as it is, and nothing more.
@@ -163,9 +168,24 @@ impl Follower {
         );
         let mut body = body.await?;
         *attached = Some(now());
-        self.open().await?;
         self.line.clear();
-        while let Some(bytes) = body.next().await {
+        // Lets the command begin, now that its output can be read. The stream is read meanwhile: the
+        // answer may come late, or never.
+        let (client, sandbox) = (self.client.clone(), self.sandbox.clone());
+        let opening = open(client, sandbox, self.process.clone());
+        let mut opening = pin!(opening);
+        loop {
+            let bytes = tokio::select! {
+                opened = &mut opening, if !self.is_open => {
+                    opened?;
+                    self.is_open = true;
+                    continue;
+                }
+                bytes = body.next() => bytes,
+            };
+            let Some(bytes) = bytes else {
+                break;
+            };
             if let Some(exit) = self.read(&bytes?).await? {
                 body.finish();
                 return Ok(Some(exit));
@@ -177,27 +197,6 @@ impl Follower {
             Err(OutputFault::Frame) => Ok(None),
             _ => self.take(&line),
         }
-    }
-
-    /// Lets the command begin, once its output can be read.
-    async fn open(&mut self) -> Result<(), Failure> {
-        let mut failures = 0;
-        while !self.is_open {
-            let (sandbox, process) = (&self.sandbox, &self.process);
-            let closed = self
-                .client
-                .close_stdin(sandbox, process, Bound::default())
-                .await;
-            match closed {
-                Ok(()) => self.is_open = true,
-                Err(failure) if is_lost(&failure) && failures < MOST_FAILURES => {
-                    failures += 1;
-                    sleep(PAUSE).await;
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-        Ok(())
     }
 
     /// Reads what came, line by line.
@@ -296,17 +295,28 @@ impl Follower {
         }
     }
 
-    /// Whether everything up to the last output has been read.
+    /// The sequence of the last output that was read, as the provider tells it.
     #[expect(
         clippy::cast_precision_loss,
         reason = "sequences are integers that JavaScript counts exactly"
     )]
-    fn has_read(&self, newest: Option<f64>) -> Result<bool, Failure> {
-        let cursor = self.cursor as f64;
-        newest
-            .filter(|newest| newest.fract() == 0.0 && *newest >= cursor)
-            .map(|newest| newest <= cursor)
-            .ok_or(Failure::Output(OutputFault::Journal))
+    fn read_so_far(&self) -> f64 {
+        self.cursor as f64
+    }
+}
+
+/// Closes a process's standard input, for which its command waits.
+async fn open(client: Client, sandbox: SandboxId, process: ProcessId) -> Result<(), Failure> {
+    let mut failures = 0;
+    loop {
+        match client
+            .close_stdin(&sandbox, &process, Bound::default())
+            .await
+        {
+            Err(failure) if is_lost(&failure) && failures < MOST_FAILURES => failures += 1,
+            outcome => return outcome,
+        }
+        sleep(PAUSE).await;
     }
 }
 

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Stream;
 use crate::error::OutputFault;
-use crate::http::Exit;
+use crate::http::{Exit, Loose, loose_fields};
 
 /// The longest line, in bytes.
 pub const LONGEST: usize = 1024 * 1024;
@@ -60,7 +60,7 @@ impl fmt::Debug for Data<'_> {
 }
 
 impl<'line> Frame<'line> {
-    /// Reads a line. One pass: no byte of it is looked at twice, nor copied.
+    /// Reads a line. One pass for nearly every line: no byte of it is looked at twice, nor copied.
     pub fn parse(line: &'line [u8]) -> Result<Self, OutputFault> {
         let Fields {
             kind,
@@ -70,7 +70,10 @@ impl<'line> Frame<'line> {
             exit_code,
             signal,
             error,
-        } = serde_json::from_slice(line).map_err(|_| OutputFault::Frame)?;
+        } = match serde_json::from_slice(line) {
+            Ok(fields) => fields,
+            Err(_) => Fields::loose(line).ok_or(OutputFault::Frame)?,
+        };
         match kind.text() {
             Some("data") => Ok(Self::Data(Data {
                 sequence: seq.sequence().ok_or(OutputFault::Sequence)?,
@@ -106,6 +109,33 @@ struct Fields<'line> {
     error: Value<'line>,
 }
 
+impl Fields<'_> {
+    /// Reads what `JSON.parse` takes and Rust's strings and numbers do not: lone surrogates, bytes that
+    /// are no UTF-8, a byte order mark, numbers without end.
+    fn loose(line: &[u8]) -> Option<Self> {
+        const NAMES: [&str; 7] = [
+            "type",
+            "seq",
+            "stream",
+            "data_base64",
+            "exit_code",
+            "signal",
+            "error",
+        ];
+        let [kind, seq, stream, data_base64, exit_code, signal, error] =
+            loose_fields(line, NAMES)?.map(Value::from);
+        Some(Self {
+            kind,
+            seq,
+            stream,
+            data_base64,
+            exit_code,
+            signal,
+            error,
+        })
+    }
+}
+
 /// A field's value, as far as any field's matters.
 #[derive(Clone, PartialEq, Default)]
 enum Value<'line> {
@@ -113,6 +143,16 @@ enum Value<'line> {
     Number(f64),
     #[default]
     Other,
+}
+
+impl From<Loose> for Value<'_> {
+    fn from(value: Loose) -> Self {
+        match value {
+            Loose::Text(text) => Self::Text(Cow::Owned(text)),
+            Loose::Number(number) => Self::Number(number),
+            Loose::Other => Self::Other,
+        }
+    }
 }
 
 impl Value<'_> {

@@ -18,17 +18,18 @@ mod termination;
 mod text;
 
 // What the binding runs commands with.
+pub use marker::is_marker;
+pub use termination::{StillRuns, terminate};
 #[cfg_attr(
     not(feature = "binding"),
     allow(unused_imports, reason = "the binding's part")
 )]
 pub use {
     command::{Asked, Command},
-    execute::{End, execute},
+    execute::{End, Terms, execute},
     pieces::Pieces,
     tail::Kept,
 };
-pub use {marker::is_marker, termination::terminate};
 
 /// The folder of a lease's files in its sandbox, which its commands work in.
 pub const WORKSPACE: &str = "/paperclip-workspace";

@@ -13,6 +13,8 @@ use super::tail::Kept;
 const FULL: usize = 2 * 1024 * 1024;
 /// Text of one stream is joined up to so many bytes.
 const LARGEST_PIECE: usize = 64 * 1024;
+/// What a piece takes besides its text, in bytes.
+const OVERHEAD: usize = 128;
 /// From so many bytes on, a piece is given the memory of the largest: more will come.
 const LARGE: usize = 4 * 1024;
 
@@ -72,6 +74,7 @@ impl Pieces {
                 let expected = if text.len() < LARGE { 0 } else { LARGEST_PIECE };
                 let mut piece = String::with_capacity(text.len().max(expected));
                 piece.push_str(text);
+                state.bytes += OVERHEAD;
                 state.queue.push_back(Piece {
                     stream,
                     text: piece,
@@ -157,7 +160,8 @@ impl Pieces {
 impl State {
     fn take(&mut self) -> Option<Piece> {
         let piece = self.queue.pop_front();
-        self.bytes -= piece.as_ref().map_or(0, |piece| piece.text.len());
+        let size = |piece: &Piece| piece.text.len() + OVERHEAD;
+        self.bytes -= piece.as_ref().map_or(0, size);
         self.is_delivered = piece.is_none();
         piece
     }

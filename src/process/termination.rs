@@ -16,11 +16,22 @@ const PAUSES: [Duration; 3] = [
 /// before.
 const LONGEST_TRY: Duration = Duration::from_secs(10);
 
-/// Ends one process with all that it started. True when the provider vouches for that.
+/// What to make of an answer that some of it still runs, although it was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StillRuns {
+    /// It is the last word.
+    IsTold,
+    /// It may be over in a moment.
+    IsAskedAgain,
+}
+
+/// Ends one process with all that it started. True when the provider vouches for that. Tries again where
+/// no answer came that tells.
 pub async fn terminate(
     client: &Client,
     sandbox: &SandboxId,
     process: &ProcessId,
+    still_runs: StillRuns,
     bound: &Bound,
 ) -> Result<bool, Failure> {
     for pause in PAUSES {
@@ -31,6 +42,7 @@ pub async fn terminate(
         let once = bound.clone().and_once_sent(LONGEST_TRY);
         match client.end_process(sandbox, process, once).await {
             Ok(true) => return Ok(true),
+            Ok(false) if still_runs == StillRuns::IsTold => return Ok(false),
             Err(failure @ Failure::Aborted { .. }) => return Err(failure),
             Ok(false) | Err(_) => {}
         }

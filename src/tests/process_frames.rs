@@ -52,8 +52,24 @@ fn what_is_no_object_is_an_invalid_frame() {
         let parsed = Frame::parse(line.as_bytes());
         assert_eq!(parsed, Err(OutputFault::Frame), "{line}");
     }
-    let not_utf8 = b"{\"type\":\"\xff\"}";
-    assert_eq!(Frame::parse(not_utf8), Err(OutputFault::Frame));
+}
+
+#[test]
+fn what_a_parser_of_javascripts_takes_is_taken() {
+    for line in [
+        "\u{feff}{\"type\":\"heartbeat\"}",
+        r#"{"type":"heartbeat","at":1e999}"#,
+        r#"{"type":"heartbeat","\ud800":1}"#,
+        r#"{"type":"heartbeat","seq":1e999}"#,
+        r#"{"type":"heartbeat","error":"\ud800"}"#,
+    ] {
+        let parsed = Frame::parse(line.as_bytes());
+        assert_eq!(parsed, Ok(Frame::Heartbeat), "{line}");
+    }
+    let not_utf8 = b"{\"type\":\"heartbeat\",\"error\":\"\xff\"}";
+    assert_eq!(Frame::parse(not_utf8), Ok(Frame::Heartbeat));
+    let endless = br#"{"type":"exit","exit_code":1e999}"#;
+    assert_eq!(Frame::parse(endless), Err(OutputFault::StatusMissing));
 }
 
 #[test]

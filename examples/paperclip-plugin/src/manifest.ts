@@ -105,14 +105,17 @@ const manifest: PaperclipPluginManifestV1 = {
       // Hosts keep a lease across runs only where a provider declares it and its worker has resume, release and
       // destroy. The flag is for hosts that do not know the capabilities below it.
       supportsReusableLeases: true,
-      // A host takes what is left out here from the worker's hooks, so the four behind it are denied in words. The
-      // others are denied by being left out.
+      // That commands run here the host reads off the worker, which has a hook for them; this tells how. They run side by
+      // side, and their output comes while they do, but each is a process of its own: no session is kept. A host takes
+      // what is left out here from the worker's hooks, so what it would infer from them is denied in words; the rest is
+      // denied by being left out.
       sandboxCapabilities: {
         reusableLeases: true,
         nativeSyncIn: false,
         nativeSyncOut: false,
         persistentProcessSessions: false,
-        independentControlCommands: false,
+        independentControlCommands: true,
+        incrementalSessionOutput: true,
       },
       configSchema,
     },

@@ -1,17 +1,21 @@
 // The hooks of the environment driver "createos". One LeaseDriver serves every company and environment that the host
-// has: each call brings its own configuration, and a lease's metadata tells whose it is. Nothing else is kept here, so
-// a worker that crashed is replaced by starting another: what the host has persisted of a lease is enough to go on.
-import { definePlugin, type PaperclipPlugin } from "@paperclipai/plugin-sdk";
+// has: each call brings its own configuration, and a lease's metadata tells whose it is. Nothing of a lease is kept here,
+// so a worker that crashed is replaced by starting another: what the host has persisted of a lease is enough to go on.
+import { definePlugin, type PaperclipPlugin, type PluginContext } from "@paperclipai/plugin-sdk";
 import { LeaseDriver } from "createos-lease";
 
 /** A plugin on a driver of its own, or on the one given. */
 export function createPlugin(driver: LeaseDriver = new LeaseDriver()): PaperclipPlugin {
+  /** The host, which calls no hook before setup. */
+  let ctx: PluginContext;
   return definePlugin({
     // No company's configuration is kept, so that of another can't be taken for it.
     multiCompanyConfig: true,
 
     // There is nothing to register or to connect to.
-    async setup() {},
+    async setup(context) {
+      ctx = context;
+    },
 
     // A worker that answers is well. Whether an environment is, its probe tells.
     async onHealth() {
@@ -36,12 +40,17 @@ export function createPlugin(driver: LeaseDriver = new LeaseDriver()): Paperclip
 
     onEnvironmentRealizeWorkspace: (params) => driver.realizeWorkspace(params),
 
+    // Output goes to the host while the command runs, and all of it has before the answer does.
+    onEnvironmentExecute: (params) =>
+      driver.execute(params, (stream, chunk) => ctx.execution.log(stream, chunk)),
+
     // A receipt tells the host that nothing runs in the sandbox any more, so the provider has to have shown it.
     onEnvironmentReleaseLease: (params) => driver.release(params, false, { confirm: true }),
 
     onEnvironmentDestroyLease: (params) => driver.destroy(params, { confirm: true }),
 
-    // Gives up what is being acquired, probed or resumed, and waits until it has been cleaned up.
+    // Ends the commands that run, gives up what is being acquired, probed or resumed, and waits until all of it has been
+    // cleaned up.
     onShutdown: () => driver.shutdown(),
   });
 }

@@ -3,7 +3,7 @@
 (function calls(native, shared, exports) {
   'use strict';
 
-  const { defaultReason, meansCleanupFailed, onAbort } = shared;
+  const { defaultReason, meansCleanupFailed, onAbort, peek } = shared;
 
   /** The AbortController of each running call, by its slot. */
   const controllers = [];
@@ -81,7 +81,7 @@
       this.#context = context;
       contexts[this.#slot] = context;
       if (signal === undefined) return;
-      this.#untie = onAbort(signal, () => abort(controller, signal.reason));
+      this.#untie = onAbort(signal, () => abort(controller, peek(signal, 'reason')));
     }
 
     /** What it rejects with may mean that something still runs. */

@@ -20,11 +20,11 @@
   const LONGEST_LIST = 65_536;
 
   /** A plain copy of an array; false for what is none, or is too long to be one. */
-  function readList(value) {
+  function readList(value, longest = LONGEST_LIST) {
     if (value === undefined || value === null) return value;
     if (!Array.isArray(value)) return false;
     const { length } = value;
-    if (length > LONGEST_LIST) return false;
+    if (length > longest) return false;
     const list = [];
     for (let index = 0; index < length; index += 1) list.push(value[index]);
     return list;

@@ -19,7 +19,7 @@
     requireIds,
     runCommand,
   } = shared;
-  const { acquire, probe, readSignal, realizeWorkspace, resume, validateConfig } = shared.lifecycle;
+  const { acquire, probe, realizeWorkspace, resume, validateConfig } = shared.lifecycle;
 
   /** What `begin` answers instead of a slot. */
   const WORK_IS_NO_FUNCTION = -1;
@@ -27,6 +27,7 @@
   const SIGNAL_IS_ABORTED = -3;
 
   const NO_CLASSES = Object.freeze([]);
+  const NO_OPTIONS = Object.freeze({});
 
   const { AbortController } = globalThis;
 
@@ -95,6 +96,13 @@
   /** How a command begins, which is a call like any other. */
   const callCommand = (command, signal, entry, core, id) => command(core, id, signal);
 
+  /** What a command is given besides, if anything. */
+  function readExtras(options) {
+    if (options === undefined || options === null) return NO_OPTIONS;
+    if (isObject(options) && !Array.isArray(options)) return options;
+    throw new TypeError('options must be an object.');
+  }
+
   async function execute(driver, params, onOutput, options) {
     const given = fields(params);
     const command = (core, id, signal) => runCommand(core, id, given, signal, onOutput);
@@ -104,7 +112,7 @@
         return given.timeoutMs;
       },
       get signal() {
-        return readSignal(options);
+        return readExtras(options).signal;
       },
     };
     return track(driver, given, command, terms, callCommand);

@@ -11,6 +11,7 @@
     isRelease,
     isSignal,
     onAbort,
+    peek,
     readList,
     readPairs,
   } = shared;
@@ -22,14 +23,18 @@
   /** The streams, by their numbers. */
   const STREAMS = Object.freeze(['stdout', 'stderr']);
 
-  /** So much is handed over in one turn of the event loop: characters, and some for each piece. */
+  /** So much is handed over in one turn of the event loop: characters, some for each piece, and ms. */
   const MOST_AT_ONCE = 262_144;
   const PIECE = 512;
+  const LONGEST_TURN = 5;
+
+  /** More arguments than Linux takes. */
+  const MOST_ARGUMENTS = 1_048_576;
 
   /** Instead of an answer: there was nothing to hand over. */
   const NONE = Symbol('none');
 
-  const { setImmediate } = globalThis;
+  const { Promise, performance, setImmediate } = globalThis;
 
   /** The event loop's next turn. */
   const turn = () =>
@@ -48,6 +53,7 @@
     #onError;
     #given = 0;
     #isStopped = false;
+    #isFinished = false;
     #isOver = false;
     #stopWaiting;
     #running;
@@ -59,15 +65,20 @@
       this.#running = this.#run();
     }
 
-    /** Nothing more is handed over. */
+    /** Nothing more is handed over: an abort. */
     stop() {
       this.#isStopped = true;
       this.#stopWaiting?.();
     }
 
-    /** The command is over: what is left is handed over, as far as nobody has to be waited for. */
+    /** Whether an abort came before all of the output had been handed over. */
+    get isCut() {
+      return this.#isStopped && !this.#isOver;
+    }
+
+    /** Nothing more is handed over from when this resolves on. */
     async finish() {
-      this.#isOver = true;
+      this.#isFinished = true;
       this.#stopWaiting?.();
       await this.#running;
     }
@@ -75,16 +86,21 @@
     async #run() {
       const output = this.#output;
       try {
-        for (;;) {
-          if (this.#isStopped) return;
+        let began = performance.now();
+        while (!this.#isStopped && !this.#isFinished) {
           const answer = this.#handOver();
           if (answer === NONE) {
-            if (!(await native.awaitOutput(output))) return;
-          } else if (mayWait(answer) && !(await this.#hasSettled(answer))) return;
-          // However fast output comes, everything else gets its turn.
-          if (answer === NONE || this.#given >= MOST_AT_ONCE) {
-            this.#given = 0;
+            if (!(await native.awaitOutput(output))) {
+              this.#isOver = !this.#isStopped;
+              return;
+            }
+          } else if (mayWait(answer)) await this.#settled(answer);
+          // However fast output comes and however slowly it is taken, everything else gets its turn.
+          const isEnough = answer === NONE || this.#given >= MOST_AT_ONCE;
+          if (isEnough || performance.now() - began >= LONGEST_TURN) {
             await turn();
+            this.#given = 0;
+            began = performance.now();
           }
         }
       } catch (error) {
@@ -101,47 +117,47 @@
     #handOver() {
       const piece = native.takeOutput(this.#output);
       if (piece === undefined) return NONE;
-      const [stream, text] = piece;
+      const text = piece[1];
       this.#given += PIECE + text.length;
       const onOutput = this.#onOutput;
-      return onOutput(STREAMS[stream], text);
+      return onOutput(STREAMS[piece[0]], text);
     }
 
-    /** Waits for the caller's promise. False when it is not waited for any more. */
-    #hasSettled(answer) {
+    /** Waits for the caller's promise, unless nothing more is to be handed over. */
+    #settled(answer) {
       return new Promise((resolve, reject) => {
-        this.#stopWaiting = () => resolve(false);
-        Promise.resolve(answer).then(() => resolve(true), reject);
-        if (this.#isOver || this.#isStopped) this.#stopWaiting();
+        this.#stopWaiting = resolve;
+        Promise.resolve(answer).then(resolve, reject);
+        if (this.#isStopped || this.#isFinished) resolve();
       });
     }
   }
 
-  /** What a command that was ended by an abort gives: nothing where that is an error. */
+  /** Why a command that was ended by an abort rejects; returns where it is given a result all the same. */
   function checkReason(signal) {
     const { reason } = signal;
     if (!isDeadline(reason)) throw isRelease(reason) ? native.refuseCancelled() : reason;
   }
 
+  /** The result of a command that was over before it began. */
+  const UNBEGUN = Object.freeze([CANCELLED, null, null, null, '', '', false]);
+
   /** A result as the plugin contract has it. */
-  function toResult(timedOut, [processId, exitCode, signal, stdout, stderr, outputTruncated]) {
+  function toResult(ended) {
     return {
-      exitCode,
-      signal,
-      timedOut,
-      stdout,
-      stderr,
-      metadata: { processId, outputTruncated },
+      exitCode: ended[2],
+      signal: ended[3],
+      timedOut: ended[0] !== EXITED,
+      stdout: ended[4],
+      stderr: ended[5],
+      metadata: { processId: ended[1], outputTruncated: ended[6] },
     };
   }
-
-  /** The result of a command that was over before it began. */
-  const unbegun = () => toResult(true, [null, null, null, '', '', false]);
 
   /** Runs a command. The signal is a call's own, or any caller's; without one the timeout holds. */
   async function run(core, id, params, signal, onOutput, timeout) {
     const command = params.command;
-    const args = readList(params.args);
+    const args = readList(params.args, MOST_ARGUMENTS);
     const cwd = params.cwd;
     const env = readPairs(params.env);
     const stdin = params.stdin;
@@ -166,18 +182,20 @@
     const untie = hasSignal
       ? onAbort(signal, () => {
           native.cancel(cancel);
-          if (!isDeadline(signal.reason)) delivery?.stop();
+          // After the deadline the output that there was is still wanted.
+          if (!isDeadline(peek(signal, 'reason'))) delivery?.stop();
         })
       : undefined;
-    let thrown;
     try {
       // An abort in this tick comes first: nothing is begun then.
       await undefined;
       if (hasSignal && signal.aborted) {
         checkReason(signal);
-        return unbegun();
+        return toResult(UNBEGUN);
       }
-      const [output, finished] = native.execute(prepared, cancel, wantsOutput);
+      const output = wantsOutput ? native.createOutput() : undefined;
+      const finished = native.execute(prepared, cancel, output);
+      let thrown;
       if (wantsOutput) {
         delivery = new Delivery(output, onOutput, (error) => {
           thrown = { error };
@@ -185,18 +203,25 @@
         });
       }
       let ended;
+      let failure;
       try {
         ended = await finished;
-      } finally {
-        await delivery?.finish();
+      } catch (error) {
+        failure = { error };
       }
-      if (thrown !== undefined) throw thrown.error;
-      const [end, ...rest] = ended;
-      if (end === CANCELLED) checkReason(signal);
-      return toResult(end !== EXITED, rest);
-    } catch (error) {
-      throw thrown === undefined || error instanceof CreateosCleanupError ? error : thrown.error;
+      // It has ended when all has been handed over, or when that was given up.
+      await delivery?.finish();
+      const isThrown = thrown !== undefined;
+      if (failure !== undefined && !(isThrown && !(failure.error instanceof CreateosCleanupError))) {
+        throw failure.error;
+      }
+      if (isThrown) throw thrown.error;
+      const isCut = hasSignal && signal.aborted && delivery?.isCut === true;
+      if (ended[0] === CANCELLED || isCut) checkReason(signal);
+      return toResult(ended);
     } finally {
+      // Whatever has gone wrong here: no command goes on that nobody waits for.
+      native.cancel(cancel);
       untie?.();
     }
   }

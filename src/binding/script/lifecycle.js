@@ -18,6 +18,7 @@
     isSignal,
     onAbort,
     own,
+    peek,
     readConfig,
     readList,
     requireIds,
@@ -192,7 +193,7 @@
     onAbort(controller.signal, () => native.cancel(cancel));
     // Before anything begins: a signal that can't be listened to is refused.
     const untie =
-      signal === undefined ? undefined : onAbort(signal, () => abort(controller, signal.reason));
+      signal === undefined ? undefined : onAbort(signal, () => abort(controller, peek(signal, 'reason')));
     let call;
     try {
       const begun = native.resume(

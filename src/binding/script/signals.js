@@ -41,7 +41,8 @@
         // A signal that is not the platform's may not know of `once`.
         all.forget();
         waiting.delete(signal);
-        for (const each of all) each();
+        // What one of them throws is no reason not to tell the others.
+        for (const each of all) shared.attempt(each, undefined);
       };
       const stop = listen(signal, listener);
       // A signal that refuses to forget has nothing to say about what it was given to.

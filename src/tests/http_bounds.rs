@@ -61,3 +61,48 @@ async fn an_answer_is_waited_for_a_little_longer_than_the_wish_for_it() {
     assert_eq!(last, Err(Ended::Cancelled));
     assert_eq!(now() - start, SECOND);
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_a_deadline_and_a_timeout_from_the_departure_the_first_counts() {
+    for (deadline, timeout) in [(SECOND, HOUR), (HOUR, SECOND)] {
+        let start = now();
+        let bound = Bound::until(start + deadline).and_once_sent(timeout);
+        let departed = bound.departing();
+        assert_eq!(
+            departed.run(sleep(2 * HOUR)).await,
+            Err(Ended::DeadlinePassed)
+        );
+        assert_eq!(now() - start, SECOND);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_from_the_departure_is_counted_from_the_first_one() {
+    let start = now();
+    let counted = Bound::once_sent(SECOND).counted();
+    sleep(SECOND / 2).await;
+    let departed = counted.counted().departing();
+    assert_eq!(departed.run(sleep(HOUR)).await, Err(Ended::DeadlinePassed));
+    assert_eq!(now() - start, SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_too_passes_later_for_an_answer_that_is_waited_for() {
+    let start = now();
+    let bound = Bound::until(start + SECOND).with_patience(SECOND);
+    let departed = bound.departing();
+    assert_eq!(departed.run(sleep(HOUR)).await, Err(Ended::DeadlinePassed));
+    assert_eq!(now() - start, 2 * SECOND);
+    assert_eq!(bound.end(), Some(Ended::DeadlinePassed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_has_come_can_be_asked_for() {
+    let token = CancellationToken::new();
+    let bound = Bound::cancelled_by(token.clone()).and_until(now() + SECOND);
+    assert_eq!(bound.end(), None);
+    sleep(SECOND).await;
+    assert_eq!(bound.end(), Some(Ended::DeadlinePassed));
+    token.cancel();
+    assert_eq!(bound.end(), Some(Ended::Cancelled));
+}

@@ -60,6 +60,14 @@ async fn a_refused_request_is_sent_again_whole() {
 }
 
 #[tokio::test]
+async fn refusals_without_end_do_not_begin_a_timeout_anew() {
+    let server = refusing(usize::MAX, "retry-after: 0\r\n").await;
+    let bound = Bound::once_sent(millis(200));
+    let refused = server.client().request(post(), bound).await;
+    assert_eq!(refused.map(drop), Err(TOO_MANY));
+}
+
+#[tokio::test]
 async fn a_stated_time_is_waited_and_others_wait_too() {
     let mut server = refusing_visibly("retry-after: 1\r\n").await;
     let client = server.client();

@@ -82,13 +82,13 @@ pub async fn execute(
 ) -> Result<Finished, Failure> {
     let bound = bound.and_cancelled_by(ending.clone());
     let Launch { script, uploads } = command.launch();
-    let mut files = Files {
+    let mut traces = Traces {
         client,
         sandbox,
         uploads: &uploads,
         sent: 0,
     };
-    let created = match files.upload(&bound).await {
+    let created = match traces.upload(&bound).await {
         Ok(()) => create(client, sandbox, command, &script, &bound).await,
         Err(failure) => Err(failure),
     };
@@ -96,7 +96,7 @@ pub async fn execute(
         Ok(process) => process,
         Err(failure) => {
             let end = bound.end();
-            files.remove().await;
+            traces.remove().await;
             return match end {
                 Some(ended) if !is_unconfirmed(&failure) => Ok(Finished::without_process(ended)),
                 _ => Err(failure),
@@ -115,28 +115,18 @@ pub async fn execute(
         Ok(Ok(exit)) => {
             // Only a script that ran to its last line has certainly removed them itself.
             if exit.code != Some(0.0) {
-                files.remove().await;
+                traces.remove().await;
             }
             Ok(End::Exited(exit))
         }
-        Ok(Err(failure)) => Err(failure),
-        Err(ended) => Ok(End::Ended(ended)),
+        Ok(Err(failure)) => traces.end(&process).await.and(Err(failure)),
+        Err(ended) => traces.end(&process).await.map(|()| End::Ended(ended)),
     };
-    let is_over = matches!(end, Ok(End::Exited(_)));
-    if !is_over {
-        let fresh = fresh(client);
-        let terminated = terminate(client, sandbox, &process, StillRuns::IsTold, &fresh);
-        let (is_gone, ()) = tokio::join!(terminated, files.remove());
-        if !is_gone.is_ok_and(|is_gone| is_gone) {
-            return Err(Failure::ProcessUnconfirmed);
-        }
-    }
     if let Some(pieces) = pieces {
         // Whoever never comes to an end with them is not waited for.
-        let patience = if is_over {
-            fresh(client)
-        } else {
-            Bound::until(now() + DELIVERY_PATIENCE)
+        let patience = match end {
+            Ok(End::Exited(_)) => fresh(client),
+            _ => Bound::until(now() + DELIVERY_PATIENCE),
         };
         let patience = patience.and_cancelled_by(ending);
         let _ = patience.run(pieces.delivered()).await;
@@ -198,8 +188,8 @@ fn is_unconfirmed(failure: &Failure) -> bool {
     *failure == Failure::CreationUnconfirmed
 }
 
-/// The files that only one command needs.
-struct Files<'a> {
+/// What a command leaves in the sandbox while it runs: files of its own, and its process.
+struct Traces<'a> {
     client: &'a Client,
     sandbox: &'a SandboxId,
     uploads: &'a [Upload],
@@ -207,7 +197,7 @@ struct Files<'a> {
     sent: usize,
 }
 
-impl Files<'_> {
+impl Traces<'_> {
     async fn upload(&mut self, bound: &Bound) -> Result<(), Failure> {
         let bound = bound.clone().with_patience(UPLOAD_PATIENCE);
         for Upload { path, content } in self.uploads {
@@ -221,6 +211,18 @@ impl Files<'_> {
             uploaded?;
         }
         Ok(())
+    }
+
+    /// Ends the command's process with all that it started, and removes its files.
+    async fn end(&self, process: &ProcessId) -> Result<(), Failure> {
+        let (client, sandbox, fresh) = (self.client, self.sandbox, fresh(self.client));
+        let terminated = terminate(client, sandbox, process, StillRuns::IsTold, &fresh);
+        let (is_gone, ()) = tokio::join!(terminated, self.remove());
+        if is_gone.is_ok_and(|is_gone| is_gone) {
+            Ok(())
+        } else {
+            Err(Failure::ProcessUnconfirmed)
+        }
     }
 
     /// Removes those that the command may not have come to removing itself.

@@ -17,11 +17,11 @@ use std::time::Duration;
 use memchr::memchr;
 use tokio::time::sleep;
 
-use super::Stream;
 use super::frames::{Frame, LONGEST};
 use super::pieces::Pieces;
 use super::tail::Tail;
-use super::text::Decoder;
+use super::text::{Decoder, NotBase64};
+use super::{Stream, plain};
 use crate::clock::{Instant, now};
 use crate::error::{Failure, OutputFault};
 use crate::http::{Bound, Client, Exit, ProcessId, SandboxId, TreeEnd};
@@ -237,6 +237,12 @@ impl Follower {
         if line.trim_ascii().is_empty() {
             return Ok(None);
         }
+        if let Some((sequence, stream, base64)) = plain::data(line)
+            && sequence == self.cursor + 1
+            && self.add(sequence, stream, base64).is_ok()
+        {
+            return Ok(None);
+        }
         match Frame::parse(line).map_err(Failure::Output)? {
             Frame::Heartbeat => Ok(None),
             Frame::Exit(exit) => Ok(Some(exit)),
@@ -246,25 +252,28 @@ impl Follower {
             }
             Frame::Data(data) => {
                 let (stream, base64) = data.content().map_err(Failure::Output)?;
-                let output = match stream {
-                    Stream::Stdout => &mut self.stdout,
-                    Stream::Stderr => &mut self.stderr,
-                };
-                let (tail, pieces) = (&mut output.tail, &self.pieces);
-                let emit = |text: &str| {
-                    tail.push(text);
-                    if let Some(pieces) = pieces {
-                        pieces.push(stream, text);
-                    }
-                };
-                output
-                    .decoder
-                    .decode(base64, emit)
+                self.add(data.sequence, stream, base64.as_bytes())
                     .map_err(|_| Failure::Output(OutputFault::Data))?;
-                self.cursor = data.sequence;
                 Ok(None)
             }
         }
+    }
+
+    /// Adds the next output to what has been read. Changes nothing when it is no base64.
+    fn add(&mut self, sequence: u64, stream: Stream, base64: &[u8]) -> Result<(), NotBase64> {
+        let output = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let (tail, pieces) = (&mut output.tail, &self.pieces);
+        output.decoder.decode(base64, |text| {
+            tail.push(text);
+            if let Some(pieces) = pieces {
+                pieces.push(stream, text);
+            }
+        })?;
+        self.cursor = sequence;
+        Ok(())
     }
 
     /// Waits until the process and all that it started have ended.

@@ -62,23 +62,16 @@ impl fmt::Debug for Data<'_> {
 impl<'line> Frame<'line> {
     /// Reads a line. One pass for nearly every line: no byte of it is looked at twice, nor copied.
     pub fn parse(line: &'line [u8]) -> Result<Self, OutputFault> {
-        let Fields {
-            kind,
-            seq,
-            stream,
-            data_base64,
-            exit_code,
-            signal,
-            error,
-        } = match serde_json::from_slice(line) {
-            Ok(fields) => fields,
-            Err(_) => Fields::loose(line).ok_or(OutputFault::Frame)?,
-        };
+        let Fields([kind, seq, stream, base64, exit_code, signal, error]) =
+            match serde_json::from_slice(line) {
+                Ok(fields) => fields,
+                Err(_) => Fields::loose(line).ok_or(OutputFault::Frame)?,
+            };
         match kind.text() {
             Some("data") => Ok(Self::Data(Data {
                 sequence: seq.sequence().ok_or(OutputFault::Sequence)?,
                 stream,
-                base64: data_base64,
+                base64,
             })),
             Some("heartbeat") => Ok(Self::Heartbeat),
             Some("exit") => {
@@ -98,41 +91,25 @@ fn is_expired(error: &str) -> bool {
 }
 
 /// The fields of all kinds of lines.
+const NAMES: [&str; 7] = [
+    "type",
+    "seq",
+    "stream",
+    "data_base64",
+    "exit_code",
+    "signal",
+    "error",
+];
+
+/// Their values, in this order.
 #[derive(Default)]
-struct Fields<'line> {
-    kind: Value<'line>,
-    seq: Value<'line>,
-    stream: Value<'line>,
-    data_base64: Value<'line>,
-    exit_code: Value<'line>,
-    signal: Value<'line>,
-    error: Value<'line>,
-}
+struct Fields<'line>([Value<'line>; NAMES.len()]);
 
 impl Fields<'_> {
     /// Reads what `JSON.parse` takes and Rust's strings and numbers do not: lone surrogates, bytes that
     /// are no UTF-8, a byte order mark, numbers without end.
     fn loose(line: &[u8]) -> Option<Self> {
-        const NAMES: [&str; 7] = [
-            "type",
-            "seq",
-            "stream",
-            "data_base64",
-            "exit_code",
-            "signal",
-            "error",
-        ];
-        let [kind, seq, stream, data_base64, exit_code, signal, error] =
-            loose_fields(line, NAMES)?.map(Value::from);
-        Some(Self {
-            kind,
-            seq,
-            stream,
-            data_base64,
-            exit_code,
-            signal,
-            error,
-        })
+        loose_fields(line, NAMES).map(|fields| Self(fields.map(Value::from)))
     }
 }
 
@@ -201,20 +178,10 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = Fields::default();
         while let Some(Value::Text(name)) = map.next_key()? {
-            let field = match &*name {
-                "type" => &mut fields.kind,
-                "seq" => &mut fields.seq,
-                "stream" => &mut fields.stream,
-                "data_base64" => &mut fields.data_base64,
-                "exit_code" => &mut fields.exit_code,
-                "signal" => &mut fields.signal,
-                "error" => &mut fields.error,
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            *field = map.next_value()?;
+            match NAMES.iter().position(|known| *known == name) {
+                Some(place) => fields.0[place] = map.next_value()?,
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
         }
         Ok(fields)
     }

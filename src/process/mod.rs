@@ -3,7 +3,7 @@
 //! * `execute`: from the command to its end, and whatever has to be cleaned up.
 //! * `command`: what a caller may ask for, and the script that it becomes.
 //! * `follow`: the process's output until its exit, through lost streams.
-//! * `frames`: one line of that stream.
+//! * `frames`, `plain`: one line of that stream.
 //! * `text`, `tail`, `pieces`: bytes into text, the end of it that is kept, and the way to the caller.
 //! * `marker`, `termination`: what names our processes, and what ends them.
 
@@ -13,6 +13,7 @@ mod follow;
 mod frames;
 mod marker;
 mod pieces;
+mod plain;
 mod tail;
 mod termination;
 mod text;

@@ -24,12 +24,14 @@ impl Decoder {
     /// Decodes a piece, given as padded base64, and hands its text on, if it completes any.
     pub fn decode<R>(
         &mut self,
-        base64: &str,
+        base64: &[u8],
         emit: impl FnOnce(&str) -> R,
     ) -> Result<Option<R>, NotBase64> {
-        STANDARD
-            .decode_append(base64, &mut self.pending)
-            .map_err(|_| NotBase64)?;
+        let start = self.pending.len();
+        if STANDARD.decode_append(base64, &mut self.pending).is_err() {
+            self.pending.truncate(start);
+            return Err(NotBase64);
+        }
         let end = self.pending.len() - beginning(&self.pending);
         let whole = &self.pending[..end];
         let text = match simdutf8::basic::from_utf8(whole) {

@@ -1,7 +1,7 @@
 //! Lines of a process's output stream: what each tells, and what is none.
 
-use super::Stream;
 use super::frames::Frame;
+use super::{Stream, plain};
 use crate::error::OutputFault;
 use crate::http::Exit;
 
@@ -168,5 +168,35 @@ fn an_error_is_a_loss_or_another() {
     ] {
         let line = format!(r#"{{"type":"error"{error}}}"#);
         assert_eq!(Frame::parse(line.as_bytes()), Err(expected), "{line}");
+    }
+}
+
+#[test]
+fn a_plain_line_is_read_as_json_would_read_it() {
+    let plain_ones = [
+        r#"{"type":"data","seq":1,"stream":"stdout","data_base64":""}"#,
+        r#"{"type":"data","seq":  120,"stream":"stderr","data_base64":"aGk="}"#,
+        r#"{"type":"data","seq":999999999999999,"stream":"stdout","data_base64":"*"}"#,
+    ];
+    for line in plain_ones {
+        let (sequence, stream, base64) = plain::data(line.as_bytes()).expect(line);
+        let base64 = str::from_utf8(base64).expect("ASCII").to_owned();
+        assert_eq!(data(line), Ok((sequence, stream, base64)), "{line}");
+    }
+    for line in [
+        "",
+        r#"{"type":"data"}"#,
+        r#"{"type":"data","seq":0,"stream":"stdout","data_base64":""}"#,
+        r#"{"type":"data","seq":01,"stream":"stdout","data_base64":""}"#,
+        r#"{"type":"data","seq":,"stream":"stdout","data_base64":""}"#,
+        r#"{"type":"data","seq":1.5,"stream":"stdout","data_base64":""}"#,
+        r#"{"type":"data","seq":1000000000000000,"stream":"stdout","data_base64":""}"#,
+        r#"{"type":"data","seq":1,"stream":"stdin","data_base64":""}"#,
+        r#"{"type":"data","seq":1,"stream":"st"#,
+        r#"{"type":"data","seq":1,"stream":"stdout","data_base64":"}"#,
+        r#"{"type":"data","seq":1,"stream":"stdout","data_base64":"aGk"#,
+        r#"{"type":"data","stream":"stdout","seq":1,"data_base64":""}"#,
+    ] {
+        assert_eq!(plain::data(line.as_bytes()), None, "{line}");
     }
 }

@@ -10,7 +10,7 @@ use super::Stream;
 use super::tail::Kept;
 
 /// From so many bytes on, nothing more is read.
-const FULL: usize = 2 * 1024 * 1024;
+const FULL: usize = 1024 * 1024;
 /// Text of one stream is joined up to so many bytes.
 const LARGEST_PIECE: usize = 64 * 1024;
 /// What a piece takes besides its text, in bytes.

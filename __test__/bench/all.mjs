@@ -4,11 +4,12 @@
 //   npm run bench -- --check    fails when one is too slow
 import { spawnSync } from 'node:child_process';
 import process from 'node:process';
+import { fileURLToPath } from 'node:url';
 
 const BENCHMARKS = ['lifecycle.mjs', 'execute.mjs', 'track.ts'];
 
 for (const name of BENCHMARKS) {
-  const file = new URL(name, import.meta.url).pathname;
+  const file = fileURLToPath(new URL(name, import.meta.url));
   const runner = name.endsWith('.ts') ? ['--import', 'tsx'] : [];
   const { status } = spawnSync(process.execPath, [...runner, file, ...process.argv.slice(2)], { stdio: 'inherit' });
   if (status !== 0) process.exitCode = 1;

@@ -95,6 +95,9 @@ pub async fn execute(
     let process = match created {
         Ok(process) => process,
         Err(failure) => {
+            if let Some(pieces) = pieces {
+                pieces.close();
+            }
             let end = bound.end();
             traces.remove().await;
             return match end {

@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::Stream;
-use super::tail::Kept;
+use super::tail::{Kept, boundary};
 
 /// From so many bytes on, nothing more is read.
 const FULL: usize = 1024 * 1024;
-/// Text of one stream is joined up to so many bytes.
+/// Text of one stream is joined up to so many bytes, and longer text is cut.
 const LARGEST_PIECE: usize = 64 * 1024;
 /// What a piece takes besides its text, in bytes.
 const OVERHEAD: usize = 128;
@@ -58,28 +58,15 @@ impl std::fmt::Debug for Piece {
 
 impl Pieces {
     /// Adds text to the end. Whoever adds more waits for [`Pieces::room`] first.
-    pub fn push(&self, stream: Stream, text: &str) {
+    pub fn push(&self, stream: Stream, mut text: &str) {
         let mut state = self.lock();
         if state.is_unwanted {
             return;
         }
-        state.bytes += text.len();
-        match state.queue.back_mut() {
-            Some(last)
-                if last.stream == stream && last.text.len() + text.len() <= LARGEST_PIECE =>
-            {
-                last.text.push_str(text);
-            }
-            _ => {
-                let expected = if text.len() < LARGE { 0 } else { LARGEST_PIECE };
-                let mut piece = String::with_capacity(text.len().max(expected));
-                piece.push_str(text);
-                state.bytes += OVERHEAD;
-                state.queue.push_back(Piece {
-                    stream,
-                    text: piece,
-                });
-            }
+        while !text.is_empty() {
+            let (piece, rest) = text.split_at(boundary(text, LARGEST_PIECE));
+            state.push(stream, piece);
+            text = rest;
         }
         drop(state);
         self.filled.notify_one();
@@ -158,6 +145,27 @@ impl Pieces {
 }
 
 impl State {
+    fn push(&mut self, stream: Stream, text: &str) {
+        self.bytes += text.len();
+        match self.queue.back_mut() {
+            Some(last)
+                if last.stream == stream && last.text.len() + text.len() <= LARGEST_PIECE =>
+            {
+                last.text.push_str(text);
+            }
+            _ => {
+                let expected = if text.len() < LARGE { 0 } else { LARGEST_PIECE };
+                let mut piece = String::with_capacity(text.len().max(expected));
+                piece.push_str(text);
+                self.bytes += OVERHEAD;
+                self.queue.push_back(Piece {
+                    stream,
+                    text: piece,
+                });
+            }
+        }
+    }
+
     fn take(&mut self) -> Option<Piece> {
         let piece = self.queue.pop_front();
         let size = |piece: &Piece| piece.text.len() + OVERHEAD;

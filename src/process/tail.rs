@@ -162,7 +162,7 @@ fn units(text: &str) -> usize {
 }
 
 /// The end of the last character within the first `most` bytes, which hold at least one.
-fn boundary(text: &str, most: usize) -> usize {
+pub fn boundary(text: &str, most: usize) -> usize {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;

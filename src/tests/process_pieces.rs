@@ -41,6 +41,24 @@ async fn text_of_one_stream_is_joined_and_the_order_kept() {
 }
 
 #[tokio::test]
+async fn long_text_is_cut_between_characters() {
+    let pieces = Pieces::default();
+    let text = format!("{}{}", "x".repeat(64 * 1024 - 1), "\u{20ac}".repeat(30_000));
+    pieces.push(Stdout, &text);
+    pieces.close();
+    let mut units = Vec::new();
+    while let Some((_, piece)) = pieces.take() {
+        let piece = match piece {
+            Kept::Ascii(bytes) => bytes.into_iter().map(u16::from).collect(),
+            Kept::Utf16(units) => units,
+        };
+        assert!(String::from_utf16(&piece).expect("whole").len() <= 64 * 1024);
+        units.extend(piece);
+    }
+    assert_eq!(String::from_utf16(&units).expect("text"), text);
+}
+
+#[tokio::test]
 async fn a_full_queue_waits_until_its_reader_takes_from_it() {
     let pieces = Arc::new(Pieces::default());
     let block = "x".repeat(64 * 1024);

@@ -79,6 +79,7 @@
     /** Nothing more is handed over from when this resolves on. */
     async finish() {
       this.#isFinished = true;
+      native.dropOutput(this.#output);
       this.#stopWaiting?.();
       await this.#running;
     }

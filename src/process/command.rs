@@ -120,8 +120,8 @@ impl Command {
         words.extend(assigned.map(|(name, value)| quote(&format!("{name}={value}"))));
         if self.program.contains('=') || self.program.starts_with('-') {
             // `env` would take such a name for a variable, or for an option of its own. `nice` does not,
-            // and changes nothing by itself.
-            words.push("nice -n 0 --".to_owned());
+            // and changes nothing by itself; the caller's PATH need not lead to it.
+            words.push("\"$(type -P nice)\" -n 0 --".to_owned());
         }
         words.push(quote(&self.program));
         words.extend(self.args.iter().map(|argument| quote(argument)));

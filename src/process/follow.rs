@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memchr::memchr;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::frames::{Frame, LONGEST};
 use super::pieces::Pieces;
@@ -174,24 +174,38 @@ impl Follower {
         let (client, sandbox) = (self.client.clone(), self.sandbox.clone());
         let opening = open(client, sandbox, self.process.clone());
         let mut opening = pin!(opening);
-        loop {
-            let bytes = tokio::select! {
-                opened = &mut opening, if !self.is_open => {
-                    opened?;
-                    self.is_open = true;
-                    continue;
-                }
-                bytes = body.next() => bytes,
-            };
-            let Some(bytes) = bytes else {
-                break;
-            };
-            if let Some(exit) = self.read(&bytes?).await? {
-                body.finish();
-                return Ok(Some(exit));
+        let outcome = loop {
+            tokio::select! {
+                opened = &mut opening, if !self.is_open => match opened {
+                    Ok(()) => self.is_open = true,
+                    Err(failure) => return Err(failure),
+                },
+                bytes = body.next() => match bytes {
+                    Some(Ok(bytes)) => match self.read(&bytes).await {
+                        Ok(None) => {}
+                        outcome => break outcome,
+                    },
+                    Some(Err(failure)) => break Err(failure),
+                    None => break self.last_line(),
+                },
+            }
+        };
+        if let Ok(Some(_)) = outcome {
+            body.finish();
+        }
+        if !self.is_open && outcome.as_ref().err().is_none_or(is_lost) {
+            // The answer is on its way, most likely.
+            match timeout(PAUSE, opening).await {
+                Ok(Ok(())) => self.is_open = true,
+                Ok(Err(failure)) if !matches!(outcome, Ok(Some(_))) => return Err(failure),
+                _ => {}
             }
         }
-        // The last line may lack its end; half a line is what was cut off.
+        outcome
+    }
+
+    /// The last line may lack its end; half a line is what was cut off.
+    fn last_line(&mut self) -> Result<Option<Exit>, Failure> {
         let line = std::mem::take(&mut self.line);
         match Frame::parse(&line) {
             Err(OutputFault::Frame) => Ok(None),

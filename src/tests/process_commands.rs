@@ -56,7 +56,7 @@ fn everything_of_the_callers_is_quoted() {
 fn a_name_that_env_would_take_for_something_else_goes_through_nice() {
     for name in ["a=b", "-i", "-", "--"] {
         let script = script(&asked(name));
-        let end = format!("exec env -- nice -n 0 -- '{name}'");
+        let end = format!("exec env -- \"$(type -P nice)\" -n 0 -- '{name}'");
         assert!(script.ends_with(&end), "{script}");
     }
 }

@@ -1,5 +1,6 @@
 // What a scenario of the table is, and what most of them share.
 import { expect } from "vitest";
+import type { Effect } from "../provider/faults.mjs";
 import type { startProvider } from "../provider/index.mjs";
 import type { Host } from "./host.js";
 
@@ -63,8 +64,8 @@ export const refusal = (status: number, operation: string) => ({
   error: `CreateOS request failed (HTTP ${status}) during ${operation}.`,
 });
 
-/** Makes the next command fail in a way that its clean-up can't mend, not even in so many tries. */
-export function failCleanup({ provider: { faults } }: Host, tries = Infinity): void {
+/** Makes the next command fail in a way that its clean-up can't mend. */
+export function failCleanup({ provider: { faults } }: Host, effect: Effect = { type: "treeAlive" }): void {
   faults.add({ match: { path: "process.connect" }, times: 1, effect: { type: "frame", what: "malformed" } });
-  faults.add({ match: { path: "process.delete" }, times: tries, effect: { type: "treeAlive" } });
+  faults.add({ match: { path: "process.delete" }, times: 1, effect });
 }

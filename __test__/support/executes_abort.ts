@@ -160,7 +160,8 @@ export async function play(scene: Scene, end: End, answer: Answer, context: Cont
   const after = pieces.length;
 
   const unanswered = answer === "never" ? scene.unanswered : undefined;
-  expectOutcome(settled, scene.failure ?? unanswered ?? end.outcome(scene.text ?? ""), at, scene.isPending ? undefined : pieces);
+  const atDeadline = end.timeoutMs === undefined ? undefined : scene.atDeadline;
+  expectOutcome(settled, scene.failure ?? unanswered ?? atDeadline ?? end.outcome(scene.text ?? ""), at, scene.isPending ? undefined : pieces);
   if (settled.reason !== OWN) expectNoSecret(settled.reason, at);
   expect(waitedMs).toBeLessThan(MOST_MS + ((answer === "never" && scene.patienceMs) || 0));
   const isLost = isUnconfirmed(settled.reason);

@@ -6,6 +6,7 @@ import {
   CONNECT,
   CREATE,
   DELETE,
+  DONE,
   EXEC,
   INVALID_FRAME,
   PUT,
@@ -39,6 +40,8 @@ export interface Scene {
   isPending?: boolean;
   /** What it had failed with before, whatever ends it. */
   failure?: Expectation;
+  /** What the deadline leaves it at. */
+  atDeadline?: Expectation;
   /** What it comes to if what it waits for never comes. */
   unanswered?: Expectation;
   /** How long it waits for that all the same, in ms. */
@@ -108,7 +111,8 @@ const answered =
     provider.waitFor((event) => event.type === "request:finish" && event.request.route === route, { timeoutMs: 25_000 });
 
 /** The caller's function does not come to an end. */
-const pending = (name: string, command: Command, until: (acting: Acting) => Promise<unknown>): Scene => ({
+const pending = (name: string, command: Command, until: (acting: Acting) => Promise<unknown>, details: Details): Scene => ({
+  ...details,
   name,
   command,
   text: TEXT,
@@ -130,6 +134,8 @@ const LONG = withInput(sh(`: ${"x".repeat(100_000)}; exec sleep 1000`));
 /** How long the answers to a creation and to a removal are waited for. */
 const CREATED_MS = 5000;
 const REMOVED_MS = 10_000;
+/** How long a promise of the caller's is waited for, once its command has been ended. */
+const DELIVERED_MS = 5_000;
 
 /** Resolves once the caller has been given so much. */
 const given = (text: string) => (acting: Acting) => acting.has(text);
@@ -159,8 +165,12 @@ export const SCENES: Scene[] = [
   held(CONNECT, { command: ENDS, at: 5, rules: () => [frame("eof", 3)], text: TWO_PIECES, name: "the connection of the last round" }),
   held(WAIT, { command: ENDS, rules: () => [NO_EXIT], text: TEXT }),
   held(WAIT, { command: ENDS, rules: () => [NO_EXIT], text: TEXT, after: true }),
-  pending("a promise of the caller's", STAYS, given("abcd")),
-  pending("a promise of the caller's, of a command that has ended", ENDS, answered(CONNECT)),
+  // What ends a command while its output is being taken, and what comes after its own end.
+  pending("a promise of the caller's", STAYS, given("abcd"), { patienceMs: DELIVERED_MS }),
+  pending("a promise of the caller's, of a command that has ended", ENDS, answered(CONNECT), {
+    atDeadline: DONE,
+    patienceMs: DELIVERED_MS,
+  }),
   listening("output that does not come", { until: answered(CLOSE) }),
   listening("more output", { command: STAYS, text: TEXT, until: given(TEXT) }),
   listening("the rest of a line", {

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// later would not be removed.
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a caller may take for the rest of its command's output, once that has been ended.
+/// How long a caller may take for the rest of its command's output, once its time is over.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The least time for the end of a process tree, which alone may take a second.
@@ -126,13 +126,12 @@ pub async fn execute(
         Err(ended) => traces.end(&process).await.map(|()| End::Ended(ended)),
     };
     if let Some(pieces) = pieces {
-        // Whoever never comes to an end with them is not waited for.
-        let patience = match end {
-            Ok(End::Exited(_)) => fresh(client),
-            _ => Bound::until(now() + DELIVERY_PATIENCE),
-        };
-        let patience = patience.and_cancelled_by(ending);
-        let _ = patience.run(pieces.delivered()).await;
+        let is_over = matches!(end, Ok(End::Exited(_)));
+        let is_wanted = deliver(&pieces, is_over.then_some(&bound), ending).await;
+        if is_over && !is_wanted {
+            // Its caller has failed, or has given it up: nothing that it started goes on.
+            traces.end(&process).await?;
+        }
     }
     let (stdout, has_lost_stdout) = follower.stdout.tail.finish();
     let (stderr, has_lost_stderr) = follower.stderr.tail.finish();
@@ -143,6 +142,19 @@ pub async fn execute(
         stderr,
         is_truncated: has_lost_stdout || has_lost_stderr,
     })
+}
+
+/// Waits until the caller has dealt with all output. A command that has ended by itself still has the time
+/// that is its own, and every one some time more; whoever never comes to an end with its output is not
+/// waited for. False when the caller wants no more of it.
+async fn deliver(pieces: &Pieces, own: Option<&Bound>, ending: CancellationToken) -> bool {
+    if let Some(own) = own
+        && let Ok(is_wanted) = own.run(pieces.delivered()).await
+    {
+        return is_wanted;
+    }
+    let patience = Bound::until(now() + DELIVERY_PATIENCE).and_cancelled_by(ending);
+    patience.run(pieces.delivered()).await.unwrap_or(true)
 }
 
 /// The bound of what has to be done when the command's own has passed: the configured timeout, but no less

@@ -74,21 +74,26 @@ impl Pieces {
 
     /// Waits until more may be added.
     pub async fn room(&self) {
-        self.wait(|state| state.is_unwanted || state.bytes < FULL)
+        self.wait(|state| (state.is_unwanted || state.bytes < FULL).then_some(()))
             .await;
     }
 
-    /// Waits until the caller has been given everything.
-    pub async fn delivered(&self) {
-        self.wait(|state| state.is_unwanted || (state.queue.is_empty() && state.is_delivered))
-            .await;
+    /// Waits until the caller has dealt with everything. False when it wants no more of it.
+    pub async fn delivered(&self) -> bool {
+        self.wait(|state| {
+            if state.queue.is_empty() && state.is_delivered {
+                return Some(true);
+            }
+            state.is_unwanted.then_some(false)
+        })
+        .await
     }
 
-    async fn wait(&self, until: impl Fn(&State) -> bool) {
+    async fn wait<T>(&self, until: impl Fn(&State) -> Option<T>) -> T {
         loop {
             let taken = self.taken.notified();
-            if until(&self.lock()) {
-                return;
+            if let Some(outcome) = until(&self.lock()) {
+                return outcome;
             }
             taken.await;
         }

@@ -20,7 +20,7 @@
   const LONGEST_LIST = 65_536;
 
   /** A plain copy of an array; false for what is none, or is too long to be one. */
-  function readList(value, longest = LONGEST_LIST) {
+  function copyList(value, longest) {
     if (value === undefined || value === null) return value;
     if (!Array.isArray(value)) return false;
     const { length } = value;
@@ -29,6 +29,8 @@
     for (let index = 0; index < length; index += 1) list.push(value[index]);
     return list;
   }
+
+  const readList = (value) => copyList(value, LONGEST_LIST);
 
   const { URL } = globalThis;
 
@@ -177,6 +179,6 @@
     return native.resolveApiKey(entry.parsed, readEnvironmentKey(entry));
   };
 
-  Object.assign(shared, { isObject, readList, readPairs, readConfig, coreOf, describe });
+  Object.assign(shared, { copyList, isObject, readList, readPairs, readConfig, coreOf, describe });
 })
 //# sourceURL=createos-lease/config.js

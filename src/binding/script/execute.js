@@ -5,6 +5,7 @@
 
   const {
     CreateosCleanupError,
+    copyList,
     coreOfClient,
     fields,
     isDeadline,
@@ -12,7 +13,6 @@
     isSignal,
     onAbort,
     peek,
-    readList,
     readPairs,
   } = shared;
 
@@ -158,7 +158,7 @@
   /** Runs a command. The signal is a call's own, or any caller's; without one the timeout holds. */
   async function run(core, id, params, signal, onOutput, timeout) {
     const command = params.command;
-    const args = readList(params.args, MOST_ARGUMENTS);
+    const args = copyList(params.args, MOST_ARGUMENTS);
     const cwd = params.cwd;
     const env = readPairs(params.env);
     const stdin = params.stdin;

@@ -1,0 +1,189 @@
+// Commands whose surroundings are against them: a sandbox that sets what shells read, callers that are slow or break
+// off, signals and globals that are not what they seem. Each of these has gone wrong once.
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { ENDS, STAYS, TEXT, executor, expectAccountedFor, isUnconfirmed, place, sh, withInput } from "./support/executes.js";
+import { CONNECT, CREATE, DELETE, frame, on, once, status } from "./support/executes_faults.js";
+import { provide } from "./support/providers.js";
+import { rejection, within } from "./support/waiting.js";
+
+const LONG = sh(`for i in $(seq 300); do echo "$i"; done; exit 3`);
+const WHOLE = Array.from({ length: 300 }, (_, index) => `${index + 1}\n`).join("");
+
+describe.concurrent("a command that can't be created settles, with an onOutput too", () => {
+  test.concurrent.for([400, 401, 404, 409, 500] as const)("HTTP %i", async (code, context) => {
+    const at = await place(await provide({}, context));
+    at.provider.faults.add(on(CREATE, status(code)));
+    const driver = executor();
+    const reason = await within(rejection(driver.execute(at.params(ENDS), () => {})));
+    expect(isUnconfirmed(reason)).toBe(code >= 500);
+    expectAccountedFor(at, driver, reason);
+  });
+
+  test.concurrent("a sandbox that is paused", async (context) => {
+    const at = await place(await provide({}, context));
+    const driver = executor();
+    await driver.release({ ...at.params(), providerLeaseId: at.id });
+    for (const command of [ENDS, withInput(ENDS)]) {
+      const reason = await within(rejection(driver.execute(at.params(command), () => {})));
+      expect(reason).toMatchObject({ code: "ERR_CREATEOS_API", status: 409 });
+    }
+  });
+
+  // None of these says that the request was refused.
+  test.concurrent.for([300, 304, 305, 399] as const)("HTTP %i, which proves nothing", async (code, context) => {
+    const at = await place(await provide({}, context));
+    at.provider.faults.add(on(CREATE, status(code)));
+    const driver = executor();
+    const reason = await within(rejection(driver.execute(at.params(ENDS))));
+    expect(isUnconfirmed(reason)).toBe(true);
+    expect(driver.leaseState(at.params(), at.id)).toBe("unconfirmed");
+  });
+});
+
+describe.concurrent("an onOutput that takes its time gets all there is", () => {
+  const slow = (given: string[]) => async (_stream: unknown, text: string) => {
+    given.push(text);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  };
+
+  test.concurrent("when the command ends by itself, even after its deadline", async (context) => {
+    const at = await place(await provide({ frameBytes: 4 }, context));
+    const given: string[] = [];
+    let goOn = () => {};
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const takes = async (stream: unknown, text: string) => {
+      await held;
+      return slow(given)(stream, text);
+    };
+    const driver = executor();
+    const executed = driver.execute(at.params({ ...LONG, timeoutMs: 1500 }), takes);
+    await at.provider.waitFor((event) => event.type === "process:exit");
+    setTimeout(goOn, 2000);
+    expect(await within(executed)).toMatchObject({ exitCode: 3, timedOut: false, stdout: WHOLE });
+    expect(given.join("")).toBe(WHOLE);
+  });
+
+  test.concurrent("when output is lost", async (context) => {
+    const at = await place(await provide({ frameBytes: 4 }, context));
+    at.provider.faults.add(frame("gap", 90));
+    const given: string[] = [];
+    const reason = await within(rejection(executor().execute(at.params(LONG), slow(given))));
+    expect(reason).toMatchObject({ code: "ERR_CREATEOS_OUTPUT" });
+    expect(given.join("")).toBe(WHOLE.slice(0, 89 * 4));
+  });
+
+  test.concurrent("and what it rejects with after the deadline is the rejection", async (context) => {
+    const at = await place(await provide({}, context));
+    const mine = { my: "own" };
+    const rejects = () => new Promise((_resolve, reject) => setTimeout(() => reject(mine), 1500));
+    const driver = executor();
+    const reason = await within(rejection(driver.execute(at.params({ ...STAYS, timeoutMs: 1000 }), rejects)));
+    expect(reason).toBe(mine);
+    expectAccountedFor(at, driver, reason);
+  });
+
+  test.concurrent("and holds nobody else up, however many pieces there are", async (context) => {
+    const at = await place(await provide({ frameBytes: 1 }, context));
+    const controller = new AbortController();
+    let calls = 0;
+    const holds = () => {
+      calls += 1;
+      const until = performance.now() + 5;
+      while (performance.now() < until);
+    };
+    const both = sh("for i in $(seq 1000); do echo o; echo e >&2; done; sleep 1000");
+    const executed = rejection(executor().execute(at.params(both), holds, { signal: controller.signal }));
+    const began = performance.now();
+    await at.provider.waitForRequest("process.stdinClose", { timeoutMs: 20_000 });
+    const timer = setTimeout(() => controller.abort("enough"), 300);
+    expect(await within(executed)).toBe("enough");
+    clearTimeout(timer);
+    expect(performance.now() - began).toBeLessThan(4000);
+    expect(calls).toBeLessThan(500);
+  });
+
+  test.concurrent("what it throws is the rejection, whatever that is", async (context) => {
+    const at = await place(await provide({}, context));
+    const traps = { getPrototypeOf: () => { throw new Error("the trap's"); } };
+    const mine = new Proxy({}, traps);
+    const thrower = () => {
+      throw mine;
+    };
+    // Compared by hand: whatever looks into it falls into its trap.
+    const reason = await executor().execute(at.params(ENDS), thrower).then(() => undefined, (error: unknown) => error);
+    expect(reason === mine).toBe(true);
+  });
+});
+
+describe.concurrent("the command begins only when its output can be read", () => {
+  test.concurrent.for([
+    ["TMOUT in a profile", "export TMOUT=1"],
+    ["REPLY in a profile", "export REPLY=keep"],
+  ] as const)("%s", async ([, profile], context) => {
+    const at = await place(await provide({ heartbeatMs: 100 }, context));
+    writeFileSync(path.join(at.provider.sandbox(at.id)?.directory ?? "", "root", ".bash_profile"), `${profile}\n`);
+    const rule = at.provider.faults.add(once(CONNECT, { type: "hold" }));
+    const driver = executor();
+    const executed = driver.execute(at.params(sh(`printf "%s" "$REPLY"; exit 3`)));
+    await rule.hit;
+    const [process] = at.provider.processes(at.id);
+    // Longer than the shell's own timeout.
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect(at.provider.processes(at.id)[0]).toMatchObject({ process_id: process?.process_id, leader_exited: false });
+    rule.release();
+    expect(await within(executed)).toMatchObject({ exitCode: 3 });
+  });
+
+  test.concurrent("and is read while the answer to that is missing", async (context) => {
+    const at = await place(await provide({}, context));
+    at.provider.faults.add(on("process.stdinClose", { type: "hold", when: "after" }));
+    const given: string[] = [];
+    const result = executor().execute(at.params(ENDS), (_stream: unknown, text: string) => given.push(text));
+    expect(await within(result, 3000)).toMatchObject({ exitCode: 3, stdout: TEXT });
+    expect(given.join("")).toBe(TEXT);
+  });
+});
+
+test.concurrent("a clean-up that is refused for the time being again and again comes to an end (429)", async (context) => {
+  const at = await place(await provide({}, context));
+  at.provider.faults.add(frame("malformed"));
+  at.provider.faults.add(on(DELETE, { type: "status", status: 429, headers: { "retry-after": "1" } }));
+  const driver = executor();
+  const params = at.params(STAYS, { timeoutMs: 1000 });
+  const reason = await rejection(driver.execute({ ...params, timeoutMs: 60_000 }), 15_000);
+  expect(isUnconfirmed(reason)).toBe(true);
+}, 20_000);
+
+test.concurrent("seventy thousand arguments arrive", async (context) => {
+  // In a folder that is there whether or not the sandbox has a root of its own.
+  const at = await place(await provide({ isolation: "auto" }, context));
+  const args = ["-c", 'echo "$#"', "sh", ...Array.from({ length: 70_000 }, () => "a")];
+  expect(await executor().execute(at.params({ command: "/bin/sh", args, cwd: "/" }))).toMatchObject({ stdout: "70000\n" });
+});
+
+test.concurrent("a signal whose reason can't be read ends the calls of all, and no process", async (context) => {
+  const at = await place(await provide({}, context));
+  const listeners = new Set<() => void>();
+  const foreign = {
+    aborted: false,
+    get reason() {
+      throw new Error("not to be read");
+    },
+    addEventListener: (_type: string, listener: () => void) => listeners.add(listener),
+    removeEventListener: (_type: string, listener: () => void) => listeners.delete(listener),
+  };
+  const driver = executor();
+  const start = at.provider.requests.length;
+  const calls = [
+    driver.execute(at.params(STAYS), null, { signal: foreign }),
+    driver.track(at.params(), (_client: unknown, signal: AbortSignal) => new Promise((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+    }), { signal: foreign }),
+  ].map((call) => rejection(call));
+  await at.provider.waitFor((event) => event.type === "process:start", { since: start });
+  foreign.aborted = true;
+  for (const listener of listeners) listener();
+  for (const call of calls) expect(await within(call)).toMatchObject({ name: "AbortError" });
+});

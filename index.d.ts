@@ -96,7 +96,7 @@ export interface CommandParams extends Command {
 
 /**
  * Is given a command's output while it runs: each piece once, in order, before the command's promise
- * settles. A piece is what has arrived of one stream, whole characters, at most some hundred KiB. The
+ * settles. A piece is what has arrived of one stream, whole characters, at most 64 KiB of UTF-8. The
  * next one waits for a promise that it returns, and the sandbox's output for both. What it throws or
  * rejects with ends the command, and is the rejection. It is called in the asynchronous context of
  * whoever runs the command.

@@ -212,11 +212,9 @@
       }
       // It has ended when all has been handed over, or when that was given up.
       await delivery?.finish();
-      const isThrown = thrown !== undefined;
-      if (failure !== undefined && !(isThrown && !(failure.error instanceof CreateosCleanupError))) {
-        throw failure.error;
-      }
-      if (isThrown) throw thrown.error;
+      const isUnconfirmed = failure?.error instanceof CreateosCleanupError;
+      if (thrown !== undefined && !isUnconfirmed) throw thrown.error;
+      if (failure !== undefined) throw failure.error;
       const isCut = hasSignal && signal.aborted && delivery?.isCut === true;
       if (ended[0] === CANCELLED || isCut) checkReason(signal);
       return toResult(ended);

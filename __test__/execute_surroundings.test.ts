@@ -5,6 +5,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { ENDS, STAYS, TEXT, executor, expectAccountedFor, isUnconfirmed, place, sh, withInput } from "./support/executes.js";
 import { CONNECT, CREATE, DELETE, frame, on, once, status } from "./support/executes_faults.js";
+import { runProgram, said } from "./support/programs.js";
 import { provide } from "./support/providers.js";
 import { rejection, within } from "./support/waiting.js";
 
@@ -186,4 +187,25 @@ test.concurrent("a signal whose reason can't be read ends the calls of all, and 
   foreign.aborted = true;
   for (const listener of listeners) listener();
   for (const call of calls) expect(await within(call)).toMatchObject({ name: "AbortError" });
+});
+
+test.concurrent("an array that can't be filled while a command starts leaves none behind", async (context) => {
+  const at = await place(await provide({}, context));
+  const params = at.params({ ...STAYS, timeoutMs: 1000 });
+  const outcome = await runProgram(`
+    const { LeaseDriver } = require(packagePath);
+    const executed = new LeaseDriver().execute(${JSON.stringify(params)});
+    const set = () => {
+      throw new Error("setter");
+    };
+    // There in the microtasks in which the command starts, and gone when its result comes.
+    Object.defineProperty(Array.prototype, "0", { configurable: true, set });
+    (async () => {
+      for (let turn = 0; turn < 5; turn += 1) await null;
+      delete Array.prototype[0];
+      await executed.then((result) => say(result.timedOut), (error) => say(error.message));
+    })();
+  `);
+  expect(said(outcome)).toEqual([true]);
+  expect(at.provider.processes(at.id)).toMatchObject([{ tree_exited: true }]);
 });

@@ -12,8 +12,9 @@ import { provide, routesSince } from "./support/providers.js";
 import { alive } from "./support/resumes.js";
 import { deferred, rejection, turns, within } from "./support/waiting.js";
 
-// All at once: each waits for a pause or a bound and does nothing meanwhile.
-vi.setConfig({ maxConcurrency: 40 });
+// All at once: each waits for a pause or a bound and does nothing meanwhile. On a busy machine a deadline may have to be
+// played again, and longer.
+vi.setConfig({ maxConcurrency: 40, testTimeout: 60_000 });
 
 const ANSWERS: Answer[] = ["never", "late"];
 

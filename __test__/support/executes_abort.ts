@@ -64,7 +64,7 @@ export interface End {
 export const OWN = { own: "reason" };
 const CANCELLED = failed("ERR_CREATEOS_CANCELLED", "command was cancelled");
 
-/** More than any scene takes to begin, if the machine is not busy. */
+/** More than any scene takes to begin, besides its own pauses, if the machine is not busy. */
 const TIMEOUT_MS = 2800;
 const MOST_TIMEOUT_MS = 10_000;
 /** How long before the deadline a pause of 250 ms or more begins. */
@@ -119,7 +119,12 @@ const MOST_MS = 4500;
 export type Answer = "never" | "late";
 
 /** Stops a command at the scene, ends it there, and looks at everything afterwards. */
-export async function play(scene: Scene, end: End, answer: Answer, context: Context): Promise<void> {
+export function play(scene: Scene, end: End, answer: Answer, context: Context): Promise<void> {
+  const timeout = end.timeoutMs === undefined ? {} : { timeoutMs: end.timeoutMs + (scene.pausesMs ?? 0) };
+  return playIn(scene, { ...end, ...timeout }, answer, context);
+}
+
+async function playIn(scene: Scene, end: End, answer: Answer, context: Context): Promise<void> {
   const provider = await provide(PIECES, context);
   const at = await place(provider);
   const acting = act(at, end);
@@ -139,7 +144,7 @@ export async function play(scene: Scene, end: End, answer: Answer, context: Cont
   // On a busy machine a deadline may pass before the command has got to where it is to be ended.
   if (goOn === undefined && end.timeoutMs !== undefined && end.timeoutMs < MOST_TIMEOUT_MS) {
     stopped.catch(() => {});
-    return play(scene, { ...end, timeoutMs: end.timeoutMs * 2 }, answer, context);
+    return playIn(scene, { ...end, timeoutMs: end.timeoutMs * 2 }, answer, context);
   }
   if (goOn === undefined) throw new Error("The command ended before it was stopped.", { cause: await outcome });
   expect(executed.state).toBe("pending");

@@ -76,6 +76,8 @@ export const CREATIONS: Case[] = [
   ["a lost reply", ENDS, [once(CREATE, LOST_REPLY)], UNCREATED, NO_PROCESS],
   ["an answer that breaks off", ENDS, [once(CREATE, { type: "cutBody", after: 20 })], UNCREATED, NO_PROCESS],
   ["a redirect", ENDS, [once(CREATE, { type: "redirect", location: "/elsewhere" })], UNCREATED, NO_PROCESS],
+  // None of these says that the request was refused.
+  ...[300, 304, 305, 306, 309, 399].map((code): Case => [`HTTP ${code}`, ENDS, [once(CREATE, status(code))], UNCREATED, NO_PROCESS]),
   ["HTTP 400", ENDS, [once(CREATE, status(400))], api(400, ASKED), NO_PROCESS],
   ["HTTP 401 that gives the key back", ENDS, [once(CREATE, { type: "echoError", status: 401 })], api(401, ASKED), NO_PROCESS],
   ["HTTP 402", ENDS, [once(CREATE, status(402))], api(402, ASKED), NO_PROCESS],
@@ -114,6 +116,9 @@ const UPLOADED = { put: 1, create: 0, ...NO_PROCESS };
 const INPUT = withInput(ENDS);
 const CAT = withInput(sh("cat; exit 3"));
 
+/** Its script is too long for an argument. */
+const LONG = withInput(sh(`: ${"x".repeat(100_000)}`));
+
 const NO_FOLDER = ended({ exitCode: 127, stderr: "chdir /paperclip-workspace/none: no such file or directory\n" });
 
 export const INPUTS: Case[] = [
@@ -131,6 +136,7 @@ export const INPUTS: Case[] = [
   ["a redirect", INPUT, [on(PUT, { type: "redirect", location: "/elsewhere" })], NO_CONNECTION, UPLOADED],
   ["a process that ends before it is read", withInput(STAYS), (at) => [once(CLOSE, kill(at)), BROKEN], KILLED, { put: 1 }],
   ["a folder that is not there", { ...INPUT, cwd: "none" }, [], NO_FOLDER, { put: 1, ...streams(1) }],
+  ["a folder that is not there, and a long script", { ...LONG, cwd: "none" }, [], NO_FOLDER, { put: 2, ...streams(1) }],
   ["a failure once it is read", withInput(STAYS), [BROKEN], INVALID_FRAME, { put: 1, delete: 1 }],
   ["a failure before it is read", withInput(STAYS), [on(CLOSE, status(400))], api(400, "stdin close"), { put: 1, exec: 1, delete: 1 }],
   ["a deadline before it is read", { ...withInput(STAYS), timeoutMs: 2000 }, [on(CLOSE, { type: "hold" })], timedOut(""), { put: 1, exec: 1, delete: 1 }],

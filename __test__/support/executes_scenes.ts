@@ -44,6 +44,8 @@ export interface Scene {
   atDeadline?: Expectation;
   /** What it comes to if what it waits for never comes. */
   unanswered?: Expectation;
+  /** How long the command pauses of its own before it gets there, in ms. */
+  pausesMs?: number;
   /** How long it waits for that all the same, in ms. */
   patienceMs?: number;
   /** Whether what it waits for is the removal of its own files, which then stay. */
@@ -124,6 +126,10 @@ const pending = (name: string, command: Command, until: (acting: Acting) => Prom
   },
 });
 
+/** The pauses before a lost stream is taken up again, until the round is over, and the one before the last round. */
+const ROUND_MS = 4 * 250;
+const LAST_ROUND_MS = ROUND_MS + 1000;
+
 const BROKEN = frame("malformed");
 const NO_EXIT = frame("eofBeforeExit");
 /** What is read of three pieces when each stream ends before the last. */
@@ -162,9 +168,9 @@ export const SCENES: Scene[] = [
   held(CLOSE, { command: INPUT }),
   held(CLOSE, { after: true }),
   held(CONNECT, { command: STAYS, at: 1, rules: () => [frame("eof", 3)], text: TWO_PIECES }),
-  held(CONNECT, { command: ENDS, at: 5, rules: () => [frame("eof", 3)], text: TWO_PIECES, name: "the connection of the last round" }),
-  held(WAIT, { command: ENDS, rules: () => [NO_EXIT], text: TEXT }),
-  held(WAIT, { command: ENDS, rules: () => [NO_EXIT], text: TEXT, after: true }),
+  held(CONNECT, { command: ENDS, at: 5, rules: () => [frame("eof", 3)], text: TWO_PIECES, name: "the connection of the last round", pausesMs: LAST_ROUND_MS }),
+  held(WAIT, { command: ENDS, rules: () => [NO_EXIT], text: TEXT, pausesMs: ROUND_MS }),
+  held(WAIT, { command: ENDS, rules: () => [NO_EXIT], text: TEXT, pausesMs: ROUND_MS, after: true }),
   // What ends a command while its output is being taken, and what comes after its own end.
   pending("a promise of the caller's", STAYS, given("abcd"), { patienceMs: DELIVERED_MS }),
   pending("a promise of the caller's, of a command that has ended", ENDS, answered(CONNECT), {
@@ -183,11 +189,12 @@ export const SCENES: Scene[] = [
     command: STAYS,
     rules: () => [frame("eof", 3)],
     text: TWO_PIECES,
+    pausesMs: ROUND_MS,
     until: ({ provider }) => provider.waitForRequest(WAIT, { timeoutMs: 25_000 }),
   }),
   pause("the pause before a stream is taken up again", CONNECT, { answer: status(500) }),
-  pause("the pause before the wait is tried again", WAIT, { command: ENDS, rules: () => [NO_EXIT], answer: status(500), text: TEXT }),
-  pause("the pause before the last round", WAIT, { command: ENDS, rules: () => [frame("eof", 3)], text: TWO_PIECES }),
+  pause("the pause before the wait is tried again", WAIT, { command: ENDS, rules: () => [NO_EXIT], answer: status(500), text: TEXT, pausesMs: ROUND_MS }),
+  pause("the pause before the last round", WAIT, { command: ENDS, rules: () => [frame("eof", 3)], text: TWO_PIECES, pausesMs: ROUND_MS }),
   pause("the pause before the input's end is told again", CLOSE, { answer: status(500) }),
   pause("the pause before the process is ended again", DELETE, {
     command: STAYS,

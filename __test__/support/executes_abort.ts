@@ -37,6 +37,8 @@ export interface Acting {
   output: Deferred<void>;
   /** Resolves once the deadline has passed, if that is what ends the command. */
   deadline: Promise<void>;
+  /** Whether it has. */
+  isLate: boolean;
   /** Called once the command has begun. */
   watchDeadline(): void;
   /** Until right before the deadline, if that is what ends the command: what follows, lasts until after it. */
@@ -141,9 +143,11 @@ async function playIn(scene: Scene, end: End, answer: Answer, context: Context):
   const outcome = outcomeOf(executed.promise);
   acting.watchDeadline();
   const goOn = await Promise.race([within(stopped, 25_000, "The scene"), outcome.then(() => undefined)]);
-  // On a busy machine a deadline may pass before the command has got to where it is to be ended.
-  if (goOn === undefined && end.timeoutMs !== undefined && end.timeoutMs < MOST_TIMEOUT_MS) {
+  // On a busy machine a deadline may pass before the command has got to where it is to be ended, which it may seem to
+  // have: the deadline asks for the same as a failure does.
+  if ((goOn === undefined || acting.isLate) && end.timeoutMs !== undefined && end.timeoutMs < MOST_TIMEOUT_MS) {
     stopped.catch(() => {});
+    goOn?.();
     return playIn(scene, { ...end, timeoutMs: end.timeoutMs * 2 }, answer, context);
   }
   if (goOn === undefined) throw new Error("The command ended before it was stopped.", { cause: await outcome });
@@ -192,7 +196,7 @@ function act(at: Place, end: End): Acting {
   const text = () => pieces.map(([, piece]) => piece).join("");
   const began = performance.now();
   const deadline = deferred();
-  return {
+  const acting: Acting = {
     at,
     provider,
     driver,
@@ -209,12 +213,14 @@ function act(at: Place, end: End): Acting {
     },
     output: deferred(),
     deadline: deadline.promise,
+    isLate: false,
     watchDeadline() {
       if (end.timeoutMs === undefined) return;
       // Another lease's call, which began after the command did: once its deadline has passed, the command's has too.
       const companion = hold(driver, leaseParams({ provider, id: "sb-companion" }), end.timeoutMs);
       companion.signal.addEventListener("abort", () => {
         companion.resolve();
+        acting.isLate = true;
         deadline.resolve();
       });
     },
@@ -224,6 +230,7 @@ function act(at: Place, end: End): Acting {
       await new Promise((resolve) => setTimeout(resolve, leftMs));
     },
   };
+  return acting;
 }
 
 /** The lease is as good as before. */

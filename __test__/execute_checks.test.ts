@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startProvider, type Provider } from "./provider/index.mjs";
 import { guest } from "./support/execute_commands.js";
 import { executor } from "./support/executes.js";
+import { counting } from "./support/counting.js";
 import { BAD_TIMEOUT, CLOSING, MESSAGES, expectCreateosError, type Expected } from "./support/errors.js";
 import { hold, leaseParams } from "./support/leases.js";
 import { lease } from "./support/package.js";
@@ -247,19 +248,6 @@ describe("the first thing wrong is the one that is told", () => {
 
 /** Everything that a command can be given. */
 const FULL = { ...COMMAND, args: ["a", "b"], env: { A: "1", B: "2" }, cwd: "/", stdin: "input", timeoutMs: 10_000 };
-
-/** Counts how often each property of an object is read, and of the objects below it. */
-function counting<T extends object>(target: T, counts: Map<string, number>, path = ""): T {
-  return new Proxy(target, {
-    get(object, name, receiver) {
-      const value = Reflect.get(object, name, receiver);
-      if (typeof name === "symbol") return value;
-      const place = `${path}${name}`;
-      counts.set(place, (counts.get(place) ?? 0) + 1);
-      return typeof value === "object" && value !== null ? counting(value, counts, `${place}.`) : value;
-    },
-  });
-}
 
 const READ = [...Object.keys(FULL), "args.length", "args.0", "args.1", "env.A", "env.B", "lease", "lease.providerLeaseId"];
 

@@ -206,3 +206,15 @@ test.concurrent("an array that can't be filled while a command starts leaves non
   expect(said(outcome)).toEqual([true]);
   expect(at.provider.processes(at.id)).toMatchObject([{ tree_exited: true }]);
 });
+
+test.concurrent("what an Object.prototype has been given is no option of a command", async (context) => {
+  const at = await place(await provide({}, context));
+  const outcome = await runProgram(`
+    const { LeaseDriver } = require(packagePath);
+    Object.defineProperty(Object.prototype, "signal", { configurable: true, value: AbortSignal.abort("not mine") });
+    const executed = new LeaseDriver().execute(${JSON.stringify(at.params(ENDS))});
+    delete Object.prototype.signal;
+    executed.then((result) => say(result.stdout), (reason) => say({ reason }));
+  `);
+  expect(said(outcome)).toEqual([TEXT]);
+});

@@ -1,5 +1,6 @@
 // Parameters come from persisted JSON and may be anything (specification, section 1).
 import { describe, expect, test, vi } from "vitest";
+import { counting } from "./support/counting.js";
 import { expectCreateosError, MESSAGES } from "./support/errors.js";
 import { leaseParams, type LeaseParams } from "./support/leases.js";
 import { lease, looseDriver, type LooseDriver } from "./support/package.js";
@@ -111,19 +112,6 @@ test("fields that nobody knows are ignored", async () => {
   expect(await driver.track(params, () => "done", { timeoutMs: 100, retries: 3 })).toBe("done");
   expect(await driver.release({ ...params, reason: "over" })).toBeUndefined();
 });
-
-/** Counts how often each property of an object is read, and of the objects below it. */
-function counting<T extends object>(target: T, counts: Map<string, number>, path = ""): T {
-  return new Proxy(target, {
-    get(object, name, receiver) {
-      const value = Reflect.get(object, name, receiver);
-      if (typeof name === "symbol") return value;
-      const place = `${path}${name}`;
-      counts.set(place, (counts.get(place) ?? 0) + 1);
-      return typeof value === "object" && value !== null ? counting(value, counts, `${place}.`) : value;
-    },
-  });
-}
 
 describe("each property is read once", () => {
   const full = () => ({

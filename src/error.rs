@@ -172,6 +172,11 @@ impl Failure {
         }
     }
 
+    /// Whether it is HTTP 429: not now, after the client has waited as long as it does.
+    pub fn is_too_many(&self) -> bool {
+        matches!(self, Self::Api { status: 429, .. })
+    }
+
     /// Whether it is HTTP 409: not in that state.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { status: 409, .. })

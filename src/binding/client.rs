@@ -136,11 +136,15 @@ fn sandbox_call<'e>(
     arguments: &Arguments<'e>,
 ) -> Result<(Client, Bound, SandboxId), Thrown> {
     let [core, cancel, id, ..] = *arguments;
-    // An id that is no string is no id either.
-    let id = optional_text(js, id)?.unwrap_or_default().to_well_formed();
     let client = js.held::<Core>(core)?.client.clone();
     let bound = bound(js, &client, cancel)?;
-    Ok((client, bound, SandboxId::parse(&id)?))
+    Ok((client, bound, to_sandbox(js, id)?))
+}
+
+/// A sandbox's id as a caller gave it. What is no string is no id either.
+pub fn to_sandbox<'e>(js: Js<'e>, id: Value<'e>) -> Result<SandboxId, Thrown> {
+    let id = optional_text(js, id)?.unwrap_or_default().to_well_formed();
+    Ok(SandboxId::parse(&id)?)
 }
 
 /// A request's method; one that cannot be sent fails as a connection does.

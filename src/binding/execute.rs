@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::client::Core;
-use super::config::{list, optional_text, pairs, text};
+use super::client::{Core, to_sandbox};
+use super::config::{list, pairs, text};
 use super::node::{Arguments, Js, Kind, Outcome};
 use super::promise::{Survival, promise};
 use crate::clock::{millis, now};
@@ -46,9 +46,7 @@ pub fn prepare<'e>(js: Js<'e>, arguments: Arguments<'e>) -> Outcome<'e> {
         ..,
     ] = arguments;
     let client = js.held::<Core>(core)?.client.clone();
-    // An id that is no string is no id either.
-    let id = optional_text(js, id)?.unwrap_or_default().to_well_formed();
-    let sandbox = SandboxId::parse(&id)?;
+    let sandbox = to_sandbox(js, id)?;
     let asked = Asked {
         command: text(js, command)?,
         args: list(js, args)?,

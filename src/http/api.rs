@@ -187,17 +187,7 @@ impl Client {
         arguments: &[&str],
         bound: Bound,
     ) -> Result<ExecResult, Failure> {
-        let mut body = String::from("{\"cmd\":");
-        push_json(&mut body, Text::from(command).units());
-        push_field(&mut body, "args");
-        push_list(
-            &mut body,
-            &arguments
-                .iter()
-                .copied()
-                .map(Text::from)
-                .collect::<Vec<_>>(),
-        );
+        let mut body = begin_command(command, arguments);
         body.push('}');
         let path = format!("/sandboxes/{id}/exec");
         let answer = self.json(Method::POST, path, Some(body), bound).await?;
@@ -285,13 +275,23 @@ fn read_exec(answer: &JsonAnswer) -> Option<ExecResult> {
     })
 }
 
+/// The beginning of what starts a program: an object that is still to be closed.
+pub(super) fn begin_command(command: &str, arguments: &[&str]) -> String {
+    let mut json = String::from("{\"cmd\":");
+    push_json(&mut json, Text::from(command).units());
+    push_field(&mut json, "args");
+    let arguments: Vec<_> = arguments.iter().copied().map(Text::from).collect();
+    push_list(&mut json, &arguments);
+    json
+}
+
 pub(super) fn push_field(json: &mut String, name: &str) {
     json.push_str(",\"");
     json.push_str(name);
     json.push_str("\":");
 }
 
-pub(super) fn push_list(json: &mut String, texts: &[Text]) {
+fn push_list(json: &mut String, texts: &[Text]) {
     json.push('[');
     for (index, text) in texts.iter().enumerate() {
         if index > 0 {

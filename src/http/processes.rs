@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::value::RawValue;
 
 use super::answer::JsonAnswer;
-use super::api::{push_field, push_list};
+use super::api::{begin_command, push_field};
 use super::body::AnswerBody;
 use super::bound::Bound;
 use super::client::{Client, json_request};
@@ -85,11 +85,7 @@ pub struct CreateProcess<'a> {
 
 impl CreateProcess<'_> {
     fn to_json(self) -> String {
-        let mut json = String::from("{\"cmd\":");
-        push_json(&mut json, Text::from(self.command).units());
-        push_field(&mut json, "args");
-        let arguments: Vec<_> = self.arguments.iter().copied().map(Text::from).collect();
-        push_list(&mut json, &arguments);
+        let mut json = begin_command(self.command, self.arguments);
         push_field(&mut json, "cwd");
         push_json(&mut json, Text::from(self.cwd).units());
         json.push('}');

@@ -101,7 +101,9 @@ pub async fn execute(
             let end = bound.end();
             traces.remove().await;
             return match end {
-                Some(ended) if !is_unconfirmed(&failure) => Ok(Finished::without_process(ended)),
+                Some(ended) if failure != Failure::CreationUnconfirmed => {
+                    Ok(Finished::without_process(ended))
+                }
                 _ => Err(failure),
             };
         }
@@ -197,10 +199,6 @@ async fn create(
             failure
         }
     })
-}
-
-fn is_unconfirmed(failure: &Failure) -> bool {
-    *failure == Failure::CreationUnconfirmed
 }
 
 /// What a command leaves in the sandbox while it runs: files of its own, and its process.

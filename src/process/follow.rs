@@ -35,8 +35,6 @@ const MOST_FAILURES: u32 = 3;
 /// A stream that has lived so long was well, even if the process had nothing to say: some proxy has cut
 /// it, as proxies do.
 const LONG_LIFE: Duration = Duration::from_secs(10);
-/// HTTP's name for "not now", after the client has waited as long as it does.
-const TOO_MANY_REQUESTS: u16 = 429;
 /// How long the answer to a wait may take, half of which the provider may wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -121,10 +119,7 @@ impl Follower {
             (Stream::Stderr, &mut self.stderr),
         ] {
             if let Some(rest) = output.decoder.finish() {
-                output.tail.push(&rest);
-                if let Some(pieces) = &self.pieces {
-                    pieces.push(stream, &rest);
-                }
+                keep(&mut output.tail, self.pieces.as_deref(), stream, &rest);
             }
         }
         if let Some(pieces) = &self.pieces {
@@ -279,13 +274,10 @@ impl Follower {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        let (tail, pieces) = (&mut output.tail, &self.pieces);
-        output.decoder.decode(base64, |text| {
-            tail.push(text);
-            if let Some(pieces) = pieces {
-                pieces.push(stream, text);
-            }
-        })?;
+        let (tail, pieces) = (&mut output.tail, self.pieces.as_deref());
+        output
+            .decoder
+            .decode(base64, |text| keep(tail, pieces, stream, text))?;
         self.cursor = sequence;
         Ok(())
     }
@@ -328,6 +320,14 @@ impl Follower {
     }
 }
 
+/// Text goes to the result, and at once to whoever wants it.
+fn keep(tail: &mut Tail, pieces: Option<&Pieces>, stream: Stream, text: &str) {
+    tail.push(text);
+    if let Some(pieces) = pieces {
+        pieces.push(stream, text);
+    }
+}
+
 /// Closes a process's standard input, for which its command waits.
 async fn open(client: Client, sandbox: SandboxId, process: ProcessId) -> Result<(), Failure> {
     let mut failures = 0;
@@ -345,6 +345,5 @@ async fn open(client: Client, sandbox: SandboxId, process: ProcessId) -> Result<
 
 /// Whether a stream that failed so can be taken up again, or a request be repeated.
 fn is_lost(failure: &Failure) -> bool {
-    let is_refused = matches!(failure, Failure::Api { status, .. } if *status == TOO_MANY_REQUESTS);
-    is_refused || failure.is_passing()
+    failure.is_too_many() || failure.is_passing()
 }

@@ -22,11 +22,7 @@ pub struct NotBase64;
 
 impl Decoder {
     /// Decodes a piece, given as padded base64, and hands its text on, if it completes any.
-    pub fn decode<R>(
-        &mut self,
-        base64: &[u8],
-        emit: impl FnOnce(&str) -> R,
-    ) -> Result<Option<R>, NotBase64> {
+    pub fn decode(&mut self, base64: &[u8], emit: impl FnOnce(&str)) -> Result<(), NotBase64> {
         let start = self.pending.len();
         if STANDARD.decode_append(base64, &mut self.pending).is_err() {
             self.pending.truncate(start);
@@ -38,10 +34,12 @@ impl Decoder {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(whole),
         };
-        let emitted = (!text.is_empty()).then(|| emit(&text));
+        if !text.is_empty() {
+            emit(&text);
+        }
         drop(text);
         self.pending.drain(..end);
-        Ok(emitted)
+        Ok(())
     }
 
     /// The stream has ended: what waits for its rest is no character.

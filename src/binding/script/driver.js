@@ -16,6 +16,7 @@
     own,
     readConfig,
     readList,
+    readOptions,
     requireIds,
     runCommand,
   } = shared;
@@ -27,12 +28,11 @@
   const SIGNAL_IS_ABORTED = -3;
 
   const NO_CLASSES = Object.freeze([]);
-  const NO_OPTIONS = Object.freeze({});
 
   const { AbortController } = globalThis;
 
   /** The timeout and the signal that a call was given besides the configuration's timeout. */
-  function readOptions(options) {
+  function readTerms(options) {
     if (!isObject(options) || Array.isArray(options)) return { timeout: options, signal: undefined };
     const timeout = options.timeoutMs;
     const signal = options.signal;
@@ -54,7 +54,7 @@
     // Options that are an object may do anything while they are read, so the checks before come
     // first; reading a number or nothing takes no such care.
     if (isObject(options)) native.admit(state.handle, core, companyId, environmentId, id);
-    const { timeout, signal } = readOptions(options);
+    const { timeout, signal } = readTerms(options);
     const slot = native.begin(
       state.handle,
       core,
@@ -96,13 +96,6 @@
   /** How a command begins, which is a call like any other. */
   const callCommand = (command, signal, entry, core, id) => command(core, id, signal);
 
-  /** What a command is given besides, if anything. */
-  function readExtras(options) {
-    if (options === undefined || options === null) return NO_OPTIONS;
-    if (isObject(options) && !Array.isArray(options)) return options;
-    throw new TypeError('options must be an object.');
-  }
-
   async function execute(driver, params, onOutput, options) {
     const given = fields(params);
     const command = (core, id, signal) => runCommand(core, id, given, signal, onOutput);
@@ -112,20 +105,10 @@
         return given.timeoutMs;
       },
       get signal() {
-        return readExtras(options).signal;
+        return readOptions(options).signal;
       },
     };
     return track(driver, given, command, terms, callCommand);
-  }
-
-  /** Whether a release is to be confirmed. */
-  function readConfirm(options) {
-    if (options === undefined || options === null) return false;
-    if (!isObject(options) || Array.isArray(options)) {
-      throw new TypeError('options must be an object.');
-    }
-    const { confirm } = options;
-    return requireFlag('confirm', confirm);
   }
 
   /** A boolean that may be absent. */
@@ -148,7 +131,7 @@
     const wanted = entry.reuseLease === true ? (entry.autoPauseAfterSeconds ?? null) : null;
     const recorded = wanted !== null && metadata.autoPauseAfterSeconds === wanted;
     const destroys = requireFlag('destroy', destroy);
-    const confirm = readConfirm(options);
+    const confirm = requireFlag('confirm', readOptions(options).confirm);
     const [begun, slots] = native.beginRelease(
       state.handle,
       core,

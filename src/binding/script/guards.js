@@ -6,6 +6,16 @@
 
   const NOTHING = Object.freeze({});
 
+  /** Not even what an Object.prototype has been given. */
+  const NO_OPTIONS = Object.freeze({ __proto__: null });
+
+  /** A call's options, which may be absent. */
+  function readOptions(options) {
+    if (options === undefined || options === null) return NO_OPTIONS;
+    if (isObject(options) && !Array.isArray(options)) return options;
+    throw new TypeError('options must be an object.');
+  }
+
   /** What a lease is wanted for, which decides the refusal's message. */
   const ACTION = Object.freeze({ track: 0, release: 1, workspace: 2 });
 
@@ -197,6 +207,6 @@
     return native.scopeKey(coreOf(readConfig(config)), companyId, environmentId, providerLeaseId);
   };
 
-  Object.assign(shared, { ACTION, fields, own, requireIds });
+  Object.assign(shared, { ACTION, fields, own, readOptions, requireIds });
 })
 //# sourceURL=createos-lease/guards.js

@@ -21,6 +21,7 @@
     peek,
     readConfig,
     readList,
+    readOptions,
     requireIds,
     toReason,
   } = shared;
@@ -32,11 +33,7 @@
 
   /** The caller's own signal, if there is one. */
   function readSignal(options) {
-    if (options === undefined || options === null) return undefined;
-    if (!isObject(options) || Array.isArray(options)) {
-      throw new TypeError('options must be an object.');
-    }
-    const { signal } = options;
+    const { signal } = readOptions(options);
     if (signal === undefined || signal === null) return undefined;
     if (!isSignal(signal)) throw new TypeError('options.signal must be an AbortSignal.');
     return signal;
@@ -242,6 +239,6 @@
     return { cwd: WORKSPACE, metadata: { provider: 'createos', remoteCwd: WORKSPACE } };
   }
 
-  shared.lifecycle = { acquire, probe, readSignal, realizeWorkspace, resume, validateConfig };
+  shared.lifecycle = { acquire, probe, realizeWorkspace, resume, validateConfig };
 })
 //# sourceURL=createos-lease/lifecycle.js
